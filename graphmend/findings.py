@@ -1,0 +1,180 @@
+"""What a run reports: findings, fixes, refusals and errors.
+
+These are plain values. They hold no syntax trees and no open files, so they can be cached, compared and serialised.
+Positions are 1-based, columns count characters, and the end is exclusive, as in the JSON output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Severity(str, Enum):
+    """How loud a finding is; the order of the members is from loud to quiet."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        """0 for the loudest."""
+        return list(Severity).index(self)
+
+
+class Confidence(str, Enum):
+    """How much of a finding is proven.
+
+    ``high``: tensor-ness and reachability are proven; ``medium``: one of them is inferred from names, annotations or
+    callers; ``low``: neither is.
+    """
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most certain."""
+        return list(Confidence).index(self)
+
+
+class Impact(str, Enum):
+    """What the break costs, from where it sits in the traced frame."""
+
+    SKIPS_FRAME = "skips-frame"
+    SPLITS_GRAPH = "splits-graph"
+    FULLGRAPH_ONLY = "fullgraph-only"
+
+
+class Applicability(str, Enum):
+    """Whether a fix is applied by ``--fix`` alone (safe) or only with ``--unsafe-fixes``."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """A stretch of a file: 1-based lines and columns in characters, end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One step of the call chain that brings a statement into a compiled region."""
+
+    path: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replacement of the characters ``start`` to ``end`` (0-based offsets, end exclusive) of one file's text.
+
+    ``path`` is relative like :attr:`Finding.path`; ``range`` says the same place in lines and columns.
+    """
+
+    path: str
+    start: int
+    end: int
+    replacement: str
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One obligation of a fix and why it holds: proven ``statically`` or ``checked at trace time``, or ``assumed``."""
+
+    obligation: str
+    how: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A rewrite whose obligations all hold. The edits belong together: all are applied, or none."""
+
+    transform: str
+    applicability: Applicability
+    proof: tuple[Proof, ...]
+    edits: tuple[Edit, ...]
+    changes: str = ""
+    """For an unsafe fix, what it changes in the program's behaviour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a finding has no fix: the transform that was tried, the obligation that failed, and a sentence for a person."""
+
+    transform: str
+    obligation: str
+    reason: str
+    line: int | None = None
+    """The line that made the obligation fail, if it is another one than the finding's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One statement that breaks the graph, the rule that says so, and its fix or the refusal of one."""
+
+    rule: str
+    name: str
+    path: str
+    range: Range
+    severity: Severity
+    confidence: Confidence
+    impact: Impact
+    message: str
+    region: tuple[Frame, ...]
+    gb: tuple[str, ...] = ()
+    fix: Fix | None = None
+    refusal: Refusal | None = None
+    suppressed: bool = False
+    source_line: str = ""
+    """The text of the first line, for reports and fingerprints."""
+
+    @property
+    def sort_key(self) -> tuple[str, int, int, str]:
+        """Findings are reported in this order."""
+        return (self.path, self.range.line, self.range.column, self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class FileError:
+    """Something the tool could not do: one clear message with its place. Makes the exit code 2."""
+
+    path: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedFile:
+    """A file whose text the fixes changed."""
+
+    path: str
+    before: str
+    after: str
+    count: int
+    """How many fixes were applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of one run, ready to be printed."""
+
+    findings: tuple[Finding, ...]
+    errors: tuple[FileError, ...] = ()
+    fixed: tuple[FixedFile, ...] = ()
+    files: int = 0
+    """How many files were looked at."""
+    seconds: float = field(default=0.0, compare=False)

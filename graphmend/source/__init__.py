@@ -1,0 +1,1 @@
+"""Source text: decoding, positions and edits. Knows nothing about Python's meaning."""
