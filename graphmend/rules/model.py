@@ -1,0 +1,163 @@
+"""Rules as plain values, after a pack has been read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from graphmend.findings import Severity
+from graphmend.obligations import Obligation
+
+
+class Region(str, Enum):
+    """Where a rule looks: only in code that is traced when compiled, or in the whole file."""
+
+    TRACED = "traced"
+    ANYWHERE = "anywhere"
+
+
+@dataclass(frozen=True, slots=True)
+class BranchMatch:
+    """Matches a branch on a value.
+
+    Attributes:
+        forms: the constructs, out of :data:`graphmend.rules.schema.FORMS`.
+        test: the fact that must hold of the tested value, out of :data:`graphmend.rules.schema.FACTS`.
+        body: what the branch may do, out of :data:`graphmend.rules.schema.BODIES`; None for anything.
+    """
+
+    forms: frozenset[str]
+    test: str
+    body: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallMatch:
+    """Matches a call by what is called, never by how the call is spelled.
+
+    Attributes:
+        functions: qualified names (``warnings.warn``); a trailing ``.*`` stands for every function of a module.
+        methods: names of methods; ``*`` stands for every method.
+        receiver: the qualified name of the class whose instances have the methods, or a fact (``tensor``).
+    """
+
+    functions: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    receiver: str | None = None
+
+    def takes_function(self, qualified: str) -> bool:
+        """Whether a call of the function with this qualified name matches."""
+        module = qualified.rpartition(".")[0]
+        return qualified in self.functions or (bool(module) and f"{module}.*" in self.functions)
+
+    def takes_method(self, name: str) -> bool:
+        """Whether a call of a method with this name, on a fitting receiver, matches."""
+        return name in self.methods or "*" in self.methods
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """Matches code that has the shape of a pattern.
+
+    Attributes:
+        pattern: an expression or a statement with metavariables (``$X``, ``$...ARGS``).
+        where: facts that must hold of what a metavariable stands for: pairs of its name, without ``$``, and the fact.
+    """
+
+    pattern: str
+    where: tuple[tuple[str, str], ...] = ()
+
+
+Match = BranchMatch | CallMatch | PatternMatch
+
+
+@dataclass(frozen=True, slots=True)
+class FixSpec:
+    """The rewrite that a rule asks for.
+
+    Attributes:
+        transform: the name of a verified transform, or None if the rule only has a template.
+        arguments: arguments of the transform.
+        replace: a template over the pattern's metavariables, or None.
+        requires: the obligations that must hold; for a person, and checked against the transform's own list.
+    """
+
+    transform: str | None = None
+    arguments: tuple[tuple[str, str | int | float | bool], ...] = ()
+    replace: str | None = None
+    requires: tuple[Obligation, ...] = ()
+
+    def argument_map(self) -> Mapping[str, str | int | float | bool]:
+        """The arguments by name."""
+        return dict(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalSpec:
+    """Why a rule has no fix: the obligation that nothing can discharge, and a sentence for a person."""
+
+    obligation: Obligation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A piece of code that shows and tests a rule.
+
+    Attributes:
+        bad: code that must be reported at each line that ends in a comment with the rule's code, or None.
+        fixed: what ``--fix`` makes of ``bad``, or None if that is not pinned down.
+        ok: code in which the rule must find nothing, or None.
+        line: where the example starts in its pack.
+    """
+
+    bad: str | None
+    fixed: str | None
+    ok: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        code: unique code (``GM301``).
+        name: unique name in kebab-case.
+        summary: one line that says what the rule reports.
+        severity: a fixed severity, or None if it follows the impact of each finding.
+        gb: identifiers of the graph breaks in Dynamo's registry.
+        torch: the versions of torch in which the code breaks the graph, like ``>=2.0,<3``.
+        message: the text of a finding; may hold ``{callee}``, ``{test}``, ``{function}`` and names of metavariables.
+        match: what is reported.
+        region: where it is reported.
+        fix: how it is mended, or None.
+        refusal: why it is not, if there is no fix.
+        explanation: Markdown for a person.
+        examples: code that shows and tests the rule.
+        source: path and line of its definition.
+    """
+
+    code: str
+    name: str
+    summary: str
+    severity: Severity | None
+    gb: tuple[str, ...]
+    torch: str
+    message: str
+    match: Match
+    region: Region
+    fix: FixSpec | None
+    refusal: RefusalSpec | None
+    explanation: str
+    examples: tuple[Example, ...]
+    source: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RulePack:
+    """The rules of one file, in its order."""
+
+    path: str
+    rules: tuple[Rule, ...]

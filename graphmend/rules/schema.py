@@ -1,0 +1,235 @@
+"""The shape of a rule pack: one description from which packs are read and the published JSON schema is made.
+
+``rules/schema.json`` is the output of ``python -m graphmend.rules.schema``; a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphmend.findings import Severity
+from graphmend.obligations import Obligation
+
+FORMS = ("if", "elif", "while", "assert", "conditional-expression")
+"""Constructs that branch on a value."""
+
+FACTS = ("tensor", "scalar-read", "size", "static", "module", "none", "container")
+"""Facts about a value that a rule may ask for."""
+
+BODIES = ("raises", "returns", "observes", "other")
+"""What a branch does: its statements raise; it returns; it only prints, logs or warns; anything else."""
+
+REGIONS = ("traced", "anywhere")
+"""Where a rule looks."""
+
+TRANSFORMS = ("outline", "predicate", "guard", "normalize")
+"""The verified rewrites that a rule may name."""
+
+SEVERITIES = ("impact", *(severity.value for severity in Severity))
+OBLIGATIONS = tuple(obligation.value for obligation in Obligation)
+
+CODE = r"[A-Z]{1,8}[0-9]{1,5}"
+NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+QUALIFIED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+VERSIONS = r"(>=|<=|==|!=|>|<)\d+(\.\d+)*(,(>=|<=|==|!=|>|<)\d+(\.\d+)*)*"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string: any, one of a closed list, or one that matches a pattern as a whole."""
+
+    choices: tuple[str, ...] = ()
+    pattern: str = ""
+    what: str = ""
+    """What the pattern describes, for the error message."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A string, number or truth value."""
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list with at least one item."""
+
+    item: Text | Record
+    or_single: bool = False
+    """Whether one item may stand alone, without the list."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A mapping with known keys."""
+
+    fields: Mapping[str, Field]
+    one_of: tuple[str, ...] = ()
+    """Keys of which at least one must be there; exactly one unless ``several``."""
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class Free:
+    """A mapping whose keys match a pattern."""
+
+    keys: str
+    what: str
+    value: Text | Value
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of a mapping."""
+
+    shape: Text | Value | ListOf | Record | Free
+    doc: str
+    required: bool = False
+
+
+Shape = Text | Value | ListOf | Record | Free
+
+_qualified = Text(pattern=QUALIFIED, what="a qualified name like `warnings.warn`")
+_line = Text()
+
+BRANCH = Record(
+    {
+        "forms": Field(ListOf(Text(choices=FORMS)), "The constructs.", required=True),
+        "test": Field(Text(choices=FACTS), "The fact that must hold of the tested value.", required=True),
+        "body": Field(ListOf(Text(choices=BODIES)), "What the branch does; anything when left out."),
+    }
+)
+CALL = Record(
+    {
+        "function": Field(
+            ListOf(
+                Text(pattern=rf"{QUALIFIED}(\.\*)?", what="a qualified name like `warnings.warn` or `logging.*`"),
+                or_single=True,
+            ),
+            "Qualified names of functions, resolved through imports; `module.*` stands for each function of a module.",
+        ),
+        "method": Field(
+            ListOf(Text(pattern=r"\*|[A-Za-z_]\w*", what="the name of a method or `*`"), or_single=True),
+            "Names of methods of `receiver`; `*` stands for each method.",
+        ),
+        "receiver": Field(_qualified, "The class whose instances have the methods, or a fact like `tensor`."),
+    },
+    one_of=("function", "method"),
+    several=True,
+)
+MATCH = Record(
+    {
+        "branch": Field(BRANCH, "A branch on a value."),
+        "call": Field(CALL, "A call of a function or method."),
+        "pattern": Field(_line, "Python code with metavariables: `$X` for one expression, `$...ARGS` for any number."),
+        "where": Field(
+            Free(r"\$[A-Z_][A-Z0-9_]*", "a metavariable like `$X`", Text(choices=FACTS)),
+            "Facts that must hold of metavariables.",
+        ),
+        "region": Field(Text(choices=REGIONS), "Where the rule looks; `traced` when left out."),
+    },
+    one_of=("branch", "call", "pattern"),
+)
+FIX = Record(
+    {
+        "transform": Field(Text(choices=TRANSFORMS), "The name of a verified transform."),
+        "with": Field(Free(r"[a-z][a-z0-9_-]*", "the name of an argument", Value()), "Arguments of the transform."),
+        "replace": Field(_line, "Python code over the pattern's metavariables; unsafe unless a transform is named."),
+        "requires": Field(ListOf(Text(choices=OBLIGATIONS)), "The obligations that must hold."),
+    },
+    one_of=("transform", "replace"),
+    several=True,
+)
+REFUSAL = Record(
+    {
+        "obligation": Field(Text(choices=OBLIGATIONS), "The obligation that nothing can discharge.", required=True),
+        "reason": Field(_line, "Why, and what a person would do.", required=True),
+    }
+)
+EXAMPLE = Record(
+    {
+        "bad": Field(_line, "Code that is reported at each line that ends in a comment with the rule's code."),
+        "fixed": Field(_line, "What `--fix` makes of `bad`, to the letter."),
+        "ok": Field(_line, "Code in which the rule finds nothing."),
+    },
+    one_of=("bad", "ok"),
+)
+RULE = Record(
+    {
+        "code": Field(Text(pattern=CODE, what="capitals and digits, like `ABC101`"), "Unique code.", required=True),
+        "name": Field(Text(pattern=NAME, what="kebab-case"), "Unique name.", required=True),
+        "summary": Field(_line, "One line that says what is reported.", required=True),
+        "severity": Field(Text(choices=SEVERITIES), "`impact` (follows each finding's impact) when left out."),
+        "gb": Field(
+            ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`")), "Ids in Dynamo's graph-break registry."
+        ),
+        "torch": Field(Text(pattern=VERSIONS, what="version bounds like `>=2.4,<3`"), "Versions in which it breaks."),
+        "message": Field(
+            _line, "Text of a finding, with `{callee}`, `{test}`, `{function}` or metavariables; else the summary."
+        ),
+        "match": Field(MATCH, "What is reported.", required=True),
+        "fix": Field(FIX, "How it is mended."),
+        "refusal": Field(REFUSAL, "Why it is not mended."),
+        "explanation": Field(_line, "Markdown for a person."),
+        "examples": Field(ListOf(EXAMPLE), "Code that shows and tests the rule."),
+    },
+    one_of=("fix", "refusal"),
+)
+PACK = Record({"rules": Field(ListOf(RULE), "The rules of this pack.", required=True)})
+
+
+def json_schema() -> dict[str, object]:
+    """Returns the JSON schema of rule packs."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "graphmend rule pack",
+        **_schema(PACK),
+    }
+
+
+def _schema(shape: Shape) -> dict[str, object]:
+    match shape:
+        case Text(choices=(_, *_) as choices):
+            return {"enum": list(choices)}
+        case Text(pattern=pattern) if pattern:
+            return {"type": "string", "pattern": f"^({pattern})$"}
+        case Text():
+            return {"type": "string", "pattern": r"\S"}
+        case Value():
+            return {"type": ["string", "number", "boolean"]}
+        case ListOf(item=item, or_single=or_single):
+            listed = {"type": "array", "items": _schema(item), "minItems": 1}
+            return {"anyOf": [_schema(item), listed]} if or_single else listed
+        case Free(keys=keys, value=value):
+            return {
+                "type": "object",
+                "patternProperties": {f"^({keys})$": _schema(value)},
+                "additionalProperties": False,
+                "minProperties": 1,
+            }
+        case Record(fields=fields):
+            return _object(shape, fields)
+
+
+def _object(shape: Record, fields: Mapping[str, Field]) -> dict[str, object]:
+    result: dict[str, object] = {
+        "type": "object",
+        "properties": {key: {**_schema(field.shape), "description": field.doc} for key, field in fields.items()},
+        "additionalProperties": False,
+    }
+    required = [key for key, field in fields.items() if field.required]
+    if required:
+        result["required"] = required
+    if shape.one_of:
+        result["anyOf" if shape.several else "oneOf"] = [{"required": [key]} for key in shape.one_of]
+    return result
+
+
+def main() -> None:
+    """Prints the JSON schema."""
+    print(json.dumps(json_schema(), indent=2))
+
+
+if __name__ == "__main__":
+    main()
