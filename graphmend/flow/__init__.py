@@ -1,0 +1,1 @@
+"""Abstract interpretation of traced functions: what each value is, before anything runs."""

@@ -1,0 +1,253 @@
+"""The value domain: what is known of a Python value without running anything.
+
+A :class:`Value` is a set of possibilities. It is immutable and hashable, so environments can share values and the
+fixed point is reached by comparing them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from functools import reduce
+from typing import Final, Union
+
+from graphmend.model.module import Class, Function, Module
+
+
+class Kind(IntFlag):
+    """What a value may be. A value with several kinds may be any of them."""
+
+    NOTHING = 0
+    TENSOR = 1
+    """A ``torch.Tensor``."""
+    SCALAR = 2
+    """A Python number, boolean or list of such that was read out of a tensor: it depends on data."""
+    SIZE = 4
+    """An integer or tuple of integers taken from a shape."""
+    STATIC = 8
+    """A Python value that does not depend on tensor data: configuration, literals, dtypes, devices, strings."""
+    NONE = 16
+    OBJECT = 32
+    """An instance of one of ``classes``; ``torch.nn.Module`` instances are objects too."""
+    CALLABLE = 64
+    """One of ``targets``: a function, a class, a module or an external name."""
+    CONTAINER = 128
+    """A list, tuple, dict or set; see ``items`` and ``element``."""
+    UNKNOWN = 256
+    """Anything at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A method together with the instance it was read from."""
+
+    function: Function
+    receiver: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalName:
+    """Something outside the linted files, by dotted name: ``torch.where``, ``logging.Logger``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMethod:
+    """The attribute ``name`` of a tensor (or of something used like one), not yet called."""
+
+    name: str
+    receiver: Value
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMethod:
+    """The attribute ``name`` of an instance of an external class, not yet called."""
+
+    owner: str
+    name: str
+    receiver: Value
+
+
+Target = Union[Function, Class, Module, Bound, ExternalName, TensorMethod, ObjectMethod]
+ClassRef = Union[Class, ExternalName]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<no constant>"
+
+
+MISSING: Final = _Missing()
+Constant = Union[str, bytes, int, float, bool, None, _Missing]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of one value.
+
+    Args:
+        kinds: what it may be.
+        inferred: whether a kind rests on names, annotations, use or callers rather than on what computed it.
+        dtype: for a tensor, ``bool``, ``int``, ``float`` or empty for not known.
+        single: for a tensor, whether it is proven to have exactly one element.
+        leaf: for a tensor, whether it is a parameter or argument itself rather than the result of an operation.
+        classes: for an object, the classes it may be an instance of.
+        targets: for a callable, what it may be.
+        items: for a tuple or list of known length, its elements in order.
+        element: for a container, the join of all its elements (for a dict, of its values).
+        constant: the literal value if there is just one.
+        low, high: bounds of a number or of a tensor's elements, inclusive.
+        traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
+    """
+
+    kinds: Kind
+    inferred: bool = False
+    dtype: str = ""
+    single: bool = False
+    leaf: bool = False
+    classes: frozenset[ClassRef] = frozenset()
+    targets: frozenset[Target] = frozenset()
+    items: tuple[Value, ...] | None = None
+    element: Value | None = None
+    constant: Constant = MISSING
+    low: float | None = None
+    high: float | None = None
+    traced: bool = False
+
+    def may(self, kinds: Kind) -> bool:
+        """Whether the value may be one of ``kinds``."""
+        return bool(self.kinds & kinds)
+
+    def only(self, kinds: Kind) -> bool:
+        """Whether the value is certainly one of ``kinds``."""
+        return bool(self.kinds) and not self.kinds & ~kinds
+
+    @property
+    def is_tensor(self) -> bool:
+        """Certainly a tensor, as far as the kinds go."""
+        return self.kinds == Kind.TENSOR
+
+    @property
+    def depends_on_data(self) -> bool:
+        """Whether it may be a tensor or a Python number read from one."""
+        return bool(self.kinds & (Kind.TENSOR | Kind.SCALAR))
+
+    def without(self, kinds: Kind) -> Value:
+        """The value narrowed by the knowledge that it is none of ``kinds``."""
+        return replace(self, kinds=self.kinds & ~kinds) if self.kinds & kinds else self
+
+    def guess(self) -> Value:
+        """The same value, marked as inferred."""
+        return self if self.inferred else replace(self, inferred=True)
+
+
+NOTHING = Value(Kind.NOTHING)
+UNKNOWN = Value(Kind.UNKNOWN)
+NONE = Value(Kind.NONE, constant=None)
+STATIC = Value(Kind.STATIC)
+SIZE = Value(Kind.SIZE)
+SCALAR = Value(Kind.SCALAR)
+TENSOR = Value(Kind.TENSOR)
+TENSOR_GUESS = Value(Kind.TENSOR, inferred=True)
+SIZES = Value(Kind.CONTAINER | Kind.SIZE, element=SIZE)
+
+
+_DEPTH = 3
+_MANY = 24
+
+
+def constant(value: Constant) -> Value:
+    """The value of a literal."""
+    if value is None:
+        return NONE
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Value(Kind.STATIC, constant=value, low=value, high=value)
+    return Value(Kind.STATIC, constant=value)
+
+
+def instance(*classes: ClassRef) -> Value:
+    """An instance of one of ``classes``."""
+    return Value(Kind.OBJECT, classes=frozenset(classes))
+
+
+def external(name: str) -> Value:
+    """An external function, class or module by its dotted name."""
+    return Value(Kind.CALLABLE, targets=frozenset((ExternalName(name),)))
+
+
+def target(*targets: Target) -> Value:
+    """A callable that is one of ``targets``."""
+    return Value(Kind.CALLABLE, targets=frozenset(targets))
+
+
+def sequence(items: Iterable[Value]) -> Value:
+    """A tuple or list of known elements."""
+    known = tuple(shallow(item) for item in items)
+    return Value(Kind.CONTAINER, items=known, element=join_all(known))
+
+
+def container(element: Value) -> Value:
+    """A container with elements of one kind and unknown length."""
+    return Value(Kind.CONTAINER, element=shallow(element))
+
+
+def shallow(value: Value, depth: int = _DEPTH) -> Value:
+    """The value with containers nested deeper than the domain's bound cut off."""
+    if value.element is None and value.items is None:
+        return value
+    if depth == 0:
+        return replace(value, items=None, element=UNKNOWN)
+    element = shallow(value.element, depth - 1) if value.element else None
+    items = tuple(shallow(item, depth - 1) for item in value.items) if value.items is not None else None
+    if element == value.element and items == value.items:
+        return value
+    return replace(value, items=items, element=element)
+
+
+def join(a: Value, b: Value) -> Value:
+    """The least value that covers both."""
+    if a == b or b.kinds == Kind.NOTHING:
+        return a
+    if a.kinds == Kind.NOTHING:
+        return b
+    tensors = [value for value in (a, b) if value.kinds & Kind.TENSOR]
+    both = a.constant is not MISSING and type(a.constant) is type(b.constant) and a.constant == b.constant
+    traced = (a.traced or b.traced) and all(value.traced or value.constant is False for value in (a, b))
+    same_length = a.items is not None and b.items is not None and len(a.items) == len(b.items)
+    items = (
+        tuple(join(x, y) for x, y in zip(a.items, b.items))
+        if same_length and a.items is not None and b.items is not None
+        else None
+    )
+    if items is None and not (a.kinds & b.kinds & Kind.CONTAINER):
+        # One side is no container: what is known of the other one's elements stays true of it.
+        items = a.items if a.items is not None else b.items
+    classes, targets = a.classes | b.classes, a.targets | b.targets
+    kinds = a.kinds | b.kinds
+    if len(classes) > _MANY or len(targets) > _MANY:
+        # Too many to follow each: what was known first stays, and the value may be anything else as well.
+        classes, targets, kinds = a.classes or classes, a.targets or targets, kinds | Kind.UNKNOWN
+    return Value(
+        kinds,
+        inferred=any(value.inferred for value in (a, b) if value.kinds & (Kind.TENSOR | Kind.SCALAR)),
+        dtype=tensors[0].dtype if tensors and all(t.dtype == tensors[0].dtype for t in tensors) else "",
+        single=bool(tensors) and all(t.single for t in tensors),
+        leaf=any(t.leaf for t in tensors),
+        classes=classes,
+        targets=targets,
+        items=items,
+        element=join(a.element or NOTHING, b.element or NOTHING) if a.element or b.element else None,
+        # A helper that wraps the compiler's own answer ("return is_compiling()", else "return False" where torch is too
+        # old to ask) answers what the compiler does: the constant False belongs to paths that tracing does not take.
+        constant=a.constant if both else (True if traced else MISSING),
+        low=min(a.low, b.low) if a.low is not None and b.low is not None else None,
+        high=max(a.high, b.high) if a.high is not None and b.high is not None else None,
+        traced=traced,
+    )
+
+
+def join_all(values: Iterable[Value]) -> Value:
+    """The join of any number of values; ``NOTHING`` for none."""
+    return reduce(join, values, NOTHING)

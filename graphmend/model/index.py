@@ -1,0 +1,204 @@
+"""The package index: module names to files, dotted names to definitions, classes to their bases.
+
+Files are parsed when a name first leads to them. Nothing is imported, and installed packages are not searched: what
+lies outside the linted packages stays an external dotted name such as ``torch.nn.Linear``.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Union
+
+from graphmend.model.module import Class, Function, ImportBinding, Module, ValueBinding
+from graphmend.source.text import DecodeError, SourceText
+
+
+@dataclass(frozen=True)
+class External:
+    """Something outside the linted files, by its dotted name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ModuleValue:
+    """A module-level name bound to the value of an expression (``None``: not a plain expression)."""
+
+    module: Module
+    value: ast.expr | None
+
+
+Definition = Union[External, Module, Function, Class, ModuleValue]
+
+ANY = "*"
+_MAX_HOPS = 12
+
+
+class Index:
+    """Modules by path and by dotted name, and the definitions behind dotted names."""
+
+    def __init__(self, display: dict[str, str] | None = None) -> None:
+        self._display = display or {}
+        self._by_path: dict[str, Module | None] = {}
+        self._roots: dict[str, set[str]] = {}
+        self._paths: dict[str, str | None] = {}
+        self._definitions: dict[tuple[str, str], tuple[Definition, ...]] = {}
+        self._mro: dict[Class, tuple[Class | External, ...]] = {}
+        self.errors: dict[str, Exception] = {}
+        """Why a file could not be read or parsed, by absolute path."""
+
+    def add_root(self, path: str) -> str:
+        """Make a file's own package (for a script, its neighbours) importable; returns the file's module name."""
+        directory, base = os.path.split(os.path.abspath(path))
+        is_package = base == "__init__.py"
+        parts = [] if is_package else [base.removesuffix(".py")]
+        while os.path.exists(os.path.join(directory, "__init__.py")) and os.path.dirname(directory) != directory:
+            directory, package = os.path.split(directory)
+            parts.insert(0, package)
+        # Only the linted package itself: its neighbours in a site-packages directory are external.
+        self._roots.setdefault(directory, set()).add(parts[0] if len(parts) > 1 or is_package else ANY)
+        return ".".join(parts)
+
+    def load(self, path: str, text: bytes | None = None) -> Module | None:
+        """The module of a file, parsed once; ``None`` (and an entry in ``errors``) if that is not possible."""
+        path = os.path.abspath(path)
+        if path not in self._by_path:
+            self._by_path[path] = self._parse(path, text)
+        return self._by_path[path]
+
+    def _parse(self, path: str, data: bytes | None) -> Module | None:
+        name = self.add_root(path)
+        try:
+            if data is None:
+                with open(path, "rb") as file:
+                    data = file.read()
+            source = SourceText.decode(self._display.get(path, path), data)
+            return Module(source, name, os.path.basename(path) == "__init__.py")
+        except (OSError, DecodeError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.errors[path] = error
+            return None
+
+    def path_of(self, path: str) -> str:
+        """The path under which a file is reported."""
+        return self._display.get(path, path)
+
+    def find_module(self, name: str) -> Module | None:
+        """The module of a dotted name if one of the roots holds it."""
+        if name not in self._paths:
+            self._paths[name] = self._find_path(name)
+        path = self._paths[name]
+        return self.load(path) if path else None
+
+    def _find_path(self, name: str) -> str | None:
+        parts = name.split(".")
+        if not all(parts):
+            return None
+        for root, packages in self._roots.items():
+            if ANY not in packages and parts[0] not in packages:
+                continue
+            base = os.path.join(root, *parts)
+            for candidate in (os.path.join(base, "__init__.py"), base + ".py"):
+                if os.path.isfile(candidate):
+                    return candidate
+        return None
+
+    def resolve(self, dotted: str) -> tuple[Definition, ...]:
+        """Everything that an absolute dotted name may stand for (several, where a module binds a name twice)."""
+        module = self.find_module(dotted)
+        if module is not None:
+            return (module,)
+        head, _, tail = dotted.rpartition(".")
+        if not head:
+            return (External(dotted),)
+        found: list[Definition] = []
+        for owner in self.resolve(head):
+            found += self.member(owner, tail)
+        return tuple(dict.fromkeys(found))
+
+    def member(self, owner: Definition, name: str) -> tuple[Definition, ...]:
+        """What the attribute ``name`` of a module or external object stands for."""
+        match owner:
+            case External(name=base):
+                return (External(f"{base}.{name}"),)
+            case Module():
+                return self.global_name(owner, name)
+            case Class() if name in owner.methods:
+                return (owner.methods[name],)
+            case Class() if name in owner.values:
+                return (ModuleValue(owner.module, owner.values[name]),)
+        return ()
+
+    def global_name(self, module: Module, name: str, hops: int = 0) -> tuple[Definition, ...]:
+        """What a module-level name of ``module`` stands for; empty if the module does not bind it."""
+        key = (module.name, name)
+        if key in self._definitions:
+            return self._definitions[key]
+        if hops > _MAX_HOPS:
+            return ()
+        self._definitions[key] = ()  # cuts import cycles
+        found: list[Definition] = []
+        for binding in module.bindings.get(name, ()):
+            if isinstance(binding, ImportBinding):
+                found += self.resolve(binding.target)
+            elif isinstance(binding, ValueBinding):
+                found.append(ModuleValue(module, binding.value))
+            else:
+                found.append(binding)
+        if not found:
+            for star in module.stars:
+                source = self.find_module(star)
+                if source is not None and source is not module:
+                    found += self.global_name(source, name, hops + 1)
+        if not found and module.is_package:
+            child = self.find_module(f"{module.name}.{name}")
+            found += [child] if child else []
+        result = tuple(dict.fromkeys(found))
+        self._definitions[key] = result
+        return result
+
+    def dotted(self, module: Module, expression: ast.expr) -> tuple[Definition, ...]:
+        """What a name or attribute chain written at module or class level stands for."""
+        match expression:
+            case ast.Name(id=name):
+                return self.global_name(module, name) or (External(f"builtins.{name}"),)
+            case ast.Attribute(value=value, attr=attr):
+                found: list[Definition] = []
+                for owner in self.dotted(module, value):
+                    found += self.member(owner, attr)
+                return tuple(dict.fromkeys(found))
+            case ast.Subscript(value=value):
+                return self.dotted(module, value)
+        return ()
+
+    def bases(self, cls: Class) -> Iterator[Class | External]:
+        """The direct bases of a class as far as they resolve."""
+        for base in cls.node.bases:
+            for definition in self.dotted(cls.module, base):
+                if isinstance(definition, (Class, External)):
+                    yield definition
+
+    def mro(self, cls: Class) -> tuple[Class | External, ...]:
+        """The class and all its bases, nearest first (depth first, each once, at its last place)."""
+        known = self._mro.get(cls)
+        if known is None:
+            self._mro[cls] = (cls,)  # cuts inheritance cycles
+            chain: list[Class | External] = [cls]
+            for base in self.bases(cls):
+                chain += self.mro(base) if isinstance(base, Class) else (base,)
+            known = tuple(reversed(dict.fromkeys(reversed(chain))))
+            self._mro[cls] = known
+        return known
+
+    def method(self, cls: Class, name: str) -> Function | None:
+        """The method that an attribute read on an instance finds."""
+        for base in self.mro(cls):
+            if isinstance(base, Class) and name in base.methods:
+                return base.methods[name]
+        return None
+
+    def modules(self) -> list[Module]:
+        """All modules parsed so far."""
+        return [module for module in self._by_path.values() if module is not None]

@@ -1,0 +1,259 @@
+"""One parsed file: its functions, classes and module-level bindings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Union
+
+from graphmend.model.scopes import FunctionNode, bound_names, defaults, local_names, parameters
+from graphmend.source.text import SourceText
+
+
+@dataclass(frozen=True)
+class ImportBinding:
+    """A name bound by an import; ``target`` is the absolute dotted name of what it stands for."""
+
+    target: str
+
+
+@dataclass(frozen=True)
+class ValueBinding:
+    """A name bound by an assignment of ``value``; ``None`` where the value is not a plain expression."""
+
+    value: ast.expr | None
+
+
+@dataclass(eq=False)
+class Function:
+    """A function, method or lambda of a linted file."""
+
+    node: FunctionNode
+    module: Module
+    qualname: str
+    owner: Class | None = None
+    """The class whose body holds the function."""
+    parent: Function | None = None
+    """The function that encloses it."""
+
+    @property
+    def name(self) -> str:
+        """The bare name."""
+        return self.qualname.rpartition(".")[2]
+
+    @property
+    def line(self) -> int:
+        """The 1-based line of ``def``."""
+        return self.node.lineno
+
+    @property
+    def body(self) -> list[ast.stmt]:
+        """The statements; a lambda's expression becomes one return statement."""
+        if isinstance(self.node, ast.Lambda):
+            statement = ast.Return(self.node.body)
+            return [ast.copy_location(statement, self.node.body)]
+        return self.node.body
+
+    @cached_property
+    def parameters(self) -> list[ast.arg]:
+        """All parameters in order."""
+        return parameters(self.node)
+
+    @cached_property
+    def defaults(self) -> dict[str, ast.expr]:
+        """Default expressions by parameter."""
+        return defaults(self.node)
+
+    @cached_property
+    def locals(self) -> set[str]:
+        """Names that the function binds itself, parameters included."""
+        return local_names(self.node)
+
+    @cached_property
+    def decorators(self) -> list[ast.expr]:
+        """The decorator expressions, outermost first."""
+        return [] if isinstance(self.node, ast.Lambda) else self.node.decorator_list
+
+    @cached_property
+    def nested(self) -> dict[int, Function]:
+        """The functions defined directly inside this one, by the identity of their node."""
+        found: dict[int, Function] = {}
+        stack: list[ast.AST] = [self.node.body] if isinstance(self.node, ast.Lambda) else list(self.node.body)
+        while stack:
+            node = stack.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+                found[id(node)] = Function(node, self.module, f"{self.qualname}.<locals>.{name}", None, self)
+                if not isinstance(node, ast.Lambda):
+                    stack += node.decorator_list
+                stack += [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
+            elif not isinstance(node, ast.ClassDef):
+                stack += ast.iter_child_nodes(node)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<function {self.module.name}.{self.qualname}>"
+
+
+@dataclass(eq=False)
+class Class:
+    """A class of a linted file."""
+
+    node: ast.ClassDef
+    module: Module
+    qualname: str
+    methods: dict[str, Function] = field(default_factory=dict)
+    values: dict[str, ast.expr] = field(default_factory=dict)
+    """Class-level assignments."""
+    annotations: dict[str, ast.expr] = field(default_factory=dict)
+    """Class-level annotations, as dataclass fields have."""
+
+    @property
+    def name(self) -> str:
+        """The bare name."""
+        return self.node.name
+
+    @property
+    def qualified(self) -> str:
+        """Module and class name."""
+        return f"{self.module.name}.{self.qualname}"
+
+    def __repr__(self) -> str:
+        return f"<class {self.qualified}>"
+
+
+Binding = Union[ImportBinding, ValueBinding, Function, Class]
+
+
+class Module:
+    """A parsed file and the names it binds at module level.
+
+    Args:
+        source: the file's text.
+        name: the dotted module name, derived from the packages around the file.
+        is_package: whether the file is an ``__init__.py``.
+
+    Raises:
+        SyntaxError: the text is not Python of the running interpreter's version.
+    """
+
+    def __init__(self, source: SourceText, name: str, is_package: bool) -> None:
+        self.source = source
+        self.name = name
+        self.is_package = is_package
+        self.tree = ast.parse(source.text, filename=source.path)
+        self.bindings: dict[str, list[Binding]] = {}
+        self.stars: list[str] = []
+        """Modules whose names ``from m import *`` brings in."""
+        self.functions: list[Function] = []
+        """Functions and methods, those nested in functions excepted."""
+        self.classes: list[Class] = []
+        self._bind(self.tree.body)
+
+    @property
+    def path(self) -> str:
+        """The path as reported to people."""
+        return self.source.path
+
+    def absolute(self, module: str | None, level: int) -> str:
+        """The absolute name of what ``from <level dots><module> import`` names."""
+        if not level:
+            return module or ""
+        parts = self.name.split(".")
+        parts = parts[: len(parts) - level + (1 if self.is_package else 0)]
+        return ".".join([*parts, *([module] if module else [])])
+
+    def import_bindings(self, node: ast.Import | ast.ImportFrom) -> dict[str, ImportBinding]:
+        """The names that one import statement binds."""
+        if isinstance(node, ast.Import):
+            return {
+                alias.asname or alias.name.partition(".")[0]: ImportBinding(
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+                for alias in node.names
+            }
+        base = self.absolute(node.module, node.level)
+        return {alias.asname or alias.name: ImportBinding(f"{base}.{alias.name}") for alias in node.names}
+
+    def _bind(self, body: Iterable[ast.stmt]) -> None:
+        for statement in body:
+            match statement:
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    function = Function(statement, self, statement.name)
+                    self.functions.append(function)
+                    self._add(statement.name, function)
+                case ast.ClassDef():
+                    self._add(statement.name, self._class(statement, ""))
+                case ast.Import():
+                    for name, binding in self.import_bindings(statement).items():
+                        self._add(name, binding)
+                case ast.ImportFrom():
+                    if any(alias.name == "*" for alias in statement.names):
+                        self.stars.append(self.absolute(statement.module, statement.level))
+                        continue
+                    for name, binding in self.import_bindings(statement).items():
+                        self._add(name, binding)
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        if isinstance(target, ast.Name):
+                            self._add(target.id, ValueBinding(value))
+                        else:
+                            self._add_opaque([target])
+                case ast.AnnAssign(target=ast.Name(id=name), value=value):
+                    self._add(name, ValueBinding(value))
+                case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
+                    self._bind_compound(statement)
+                case _:
+                    self._add_opaque([statement])
+
+    def _bind_compound(self, statement: ast.If | ast.Try | ast.With | ast.For | ast.While) -> None:
+        if isinstance(statement, ast.For):
+            self._add_opaque([statement.target])
+        if isinstance(statement, ast.With):
+            self._add_opaque([item.optional_vars for item in statement.items if item.optional_vars])
+        self._bind(statement.body)
+        self._bind(getattr(statement, "orelse", []))
+        if isinstance(statement, ast.Try):
+            for handler in statement.handlers:
+                self._bind(handler.body)
+            self._bind(statement.finalbody)
+
+    def _add(self, name: str, binding: Binding) -> None:
+        self.bindings.setdefault(name, []).append(binding)
+
+    def _add_opaque(self, nodes: list[ast.AST] | list[ast.stmt] | list[ast.expr]) -> None:
+        for name in bound_names(nodes):
+            self._add(name, ValueBinding(None))
+
+    def _class(self, node: ast.ClassDef, prefix: str) -> Class:
+        cls = Class(node, self, prefix + node.name)
+        self.classes.append(cls)
+        self._class_body(cls, node.body)
+        return cls
+
+    def _class_body(self, cls: Class, body: Iterable[ast.stmt]) -> None:
+        for statement in body:
+            match statement:
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    method = Function(statement, self, f"{cls.qualname}.{statement.name}", cls)
+                    self.functions.append(method)
+                    # A property's setter has the name of its getter; the getter is what a read runs.
+                    if not _is_accessor(statement):
+                        cls.methods[statement.name] = method
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    cls.values[name] = value
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
+                    cls.annotations[name] = annotation
+                    if value is not None:
+                        cls.values[name] = value
+                case ast.ClassDef():
+                    self._class(statement, f"{cls.qualname}.")
+                case ast.If():
+                    self._class_body(cls, statement.body)
+                    self._class_body(cls, statement.orelse)
+
+
+def _is_accessor(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter") for d in node.decorator_list)

@@ -1,0 +1,143 @@
+"""What library calls return and do: data files (``torch.yaml``, ``python.yaml``) and the look-ups on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_HERE = Path(__file__).parent
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The facts of one torch operation; see the head of ``torch.yaml`` for their meaning."""
+
+    name: str
+    returns: str = "tensor"
+    dtype: str = "any"
+    single: str = ""
+    flags: frozenset[str] = frozenset()
+    pair: bool = False
+
+    def has(self, flag: str) -> bool:
+        """Whether the operation carries a flag."""
+        return flag in self.flags
+
+
+@dataclass(frozen=True)
+class Torch:
+    """The torch tables."""
+
+    operations: dict[str, Signature]
+    attributes: dict[str, str]
+    telling: frozenset[str]
+    namespaces: frozenset[str]
+    compiling: frozenset[str]
+    not_compiling: frozenset[str]
+    module_names: frozenset[str]
+    module_prefixes: tuple[str, ...]
+    module_exceptions: frozenset[str]
+    module_containers: frozenset[str]
+    module_dicts: frozenset[str]
+    recurrent: frozenset[str]
+    stateful: frozenset[str]
+    random_modules: frozenset[str]
+    tensors: frozenset[str]
+
+    def function(self, dotted: str) -> Signature | None:
+        """The signature of a function by its dotted name."""
+        namespace, _, name = dotted.rpartition(".")
+        return self.operations.get(name) if namespace in self.namespaces else None
+
+    def method(self, name: str) -> Signature | None:
+        """The signature of a tensor method."""
+        return self.operations.get(name)
+
+    def is_module_class(self, dotted: str) -> bool:
+        """Whether an external class derives from ``torch.nn.Module``."""
+        if dotted in self.module_names:
+            return True
+        last = dotted.rpartition(".")[2]
+        return dotted not in self.module_exceptions and last[:1].isupper() and dotted.startswith(self.module_prefixes)
+
+
+@dataclass(frozen=True)
+class Python:
+    """The tables of Python's own functions."""
+
+    returns: dict[str, str]
+    reads: frozenset[str]
+    passes: frozenset[str]
+    sequences: frozenset[str]
+    pure: frozenset[str]
+    instances: dict[str, str]
+    readers: frozenset[str]
+    writers: frozenset[str]
+
+    def is_pure(self, dotted: str) -> bool:
+        """Whether calling the function has no effect."""
+        return dotted in self.pure or f"{dotted.rpartition('.')[0]}.*" in self.pure
+
+
+def _load(name: str) -> dict[str, Any]:
+    with open(_HERE / name, "rb") as file:
+        data: dict[str, Any] = yaml.load(file, _LOADER)
+    return data
+
+
+@lru_cache(None)
+def torch() -> Torch:
+    """The torch tables, read once."""
+    data = _load("torch.yaml")
+    pairs = set(data["pairs"])
+    operations = {
+        name: Signature(
+            name,
+            group.get("returns", "tensor"),
+            group.get("dtype", "any"),
+            group.get("single", ""),
+            frozenset(group.get("flags", ())),
+            name in pairs,
+        )
+        for group in data["groups"]
+        for name in map(str, group["names"])
+    }
+    modules = data["modules"]
+    return Torch(
+        operations,
+        {name: kind for kind, names in data["attributes"].items() for name in names},
+        frozenset(data["telling"]),
+        frozenset(data["namespaces"]),
+        frozenset(data["compiling"]["true"]),
+        frozenset(data["compiling"]["false"]),
+        frozenset(modules["names"]),
+        tuple(modules["prefixes"]),
+        frozenset(modules["except"]),
+        frozenset(modules["containers"]),
+        frozenset(modules["dicts"]),
+        frozenset(modules["recurrent"]),
+        frozenset(modules["stateful"]),
+        frozenset(modules["random"]),
+        frozenset(data["tensors"]),
+    )
+
+
+@lru_cache(None)
+def python() -> Python:
+    """The tables of Python's own functions, read once."""
+    data = _load("python.yaml")
+    return Python(
+        {name: kind for kind, names in data["functions"].items() for name in names},
+        frozenset(data["reads"]),
+        frozenset(data["passes"]),
+        frozenset(data["sequences"]),
+        frozenset(data["pure"]),
+        data["instances"],
+        frozenset(data["readers"]),
+        frozenset(data["writers"]),
+    )
