@@ -22,6 +22,7 @@ else:
     import tomli as tomllib
 
 _E = TypeVar("_E", bound=Enum)
+_T = TypeVar("_T")
 _POSITION = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _HEADER = re.compile(r"\s*\[+\s*(?P<name>[^\]]+?)\s*\]+\s*(#.*)?$")
 _ASSIGNMENT = re.compile(r"\s*(?P<name>[\w.\"'\s*/-]+?)\s*=")
@@ -274,9 +275,6 @@ class _Reader:
             return read()
         except ValueError as error:
             raise self.error(key, f"`{key}`: {error}") from None
-
-
-_T = TypeVar("_T")
 
 
 def _attribute(key: str) -> str:

@@ -72,7 +72,7 @@ def _comments(text: str) -> Iterator[tuple[int, int, str]]:
     first = last = 0
     comments: list[str] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
             if token.type in (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
                 continue
             first = first or token.start[0]

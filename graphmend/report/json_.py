@@ -1,0 +1,89 @@
+"""JSON for programs. Keys are added over time and never renamed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graphmend.findings import Edit, Finding, Fix, Refusal, Report
+from graphmend.report import Options
+from graphmend.version import __version__
+
+
+def render(report: Report, options: Options) -> str:
+    """Returns one JSON object with the findings, also the silenced ones, and the errors."""
+    document = {
+        "version": 1,
+        "tool": {"name": "graphmend", "version": __version__},
+        "findings": [_finding(finding) for finding in report.findings],
+        "errors": [
+            {
+                "path": error.path,
+                "line": error.line,
+                "column": error.column,
+                "message": error.message,
+                "hint": error.hint,
+            }
+            for error in report.errors
+        ],
+        "fixed": [{"path": file.path, "count": file.count} for file in report.fixed],
+        "files": report.files,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "name": finding.name,
+        "path": finding.path,
+        "line": finding.range.line,
+        "column": finding.range.column,
+        "end_line": finding.range.end_line,
+        "end_column": finding.range.end_column,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence.value,
+        "impact": finding.impact.value,
+        "message": finding.message,
+        "region": [{"path": frame.path, "line": frame.line, "function": frame.function} for frame in finding.region],
+        "gb": list(finding.gb),
+        "fix": _fix(finding.fix),
+        "refusal": _refusal(finding.refusal),
+        "suppressed": finding.suppressed,
+    }
+
+
+def _fix(fix: Fix | None) -> dict[str, Any] | None:
+    if fix is None:
+        return None
+    return {
+        "transform": fix.transform,
+        "applicability": fix.applicability.value,
+        "changes": fix.changes,
+        "proof": [{"obligation": item.obligation, "how": item.how, "detail": item.detail} for item in fix.proof],
+        "edits": [_edit(edit) for edit in fix.edits],
+    }
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    return {
+        "path": edit.path,
+        "line": edit.range.line,
+        "column": edit.range.column,
+        "end_line": edit.range.end_line,
+        "end_column": edit.range.end_column,
+        "start": edit.start,
+        "end": edit.end,
+        "replacement": edit.replacement,
+    }
+
+
+def _refusal(refusal: Refusal | None) -> dict[str, Any] | None:
+    if refusal is None:
+        return None
+    return {
+        "transform": refusal.transform,
+        "obligation": refusal.obligation,
+        "reason": refusal.reason,
+        "line": refusal.line,
+    }

@@ -1,0 +1,122 @@
+"""Text for a person: the source line, the way into the compiled region, and the fix or why there is none."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from graphmend.findings import Applicability, Finding, Report, Severity
+from graphmend.report import Options, is_fixable, place, unsuppressed
+
+_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+_SEVERITY = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+
+
+def render(report: Report, options: Options) -> str:
+    """Returns the findings, each in a paragraph of its own, and a summary."""
+    writer = _Writer(options)
+    blocks = ["\n".join(writer.finding(finding)) + "\n" for finding in unsuppressed(report.findings)]
+    if not options.quiet:
+        blocks.append("\n".join(writer.summary(report)) + "\n")
+    return "\n".join(blocks)
+
+
+class _Writer:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def paint(self, text: str, *styles: str) -> str:
+        if not self.options.colour:
+            return text
+        codes = ";".join(_COLOURS[style] for style in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+    def finding(self, finding: Finding) -> Iterator[str]:
+        severity = self.paint(f"{finding.severity.value}:", "bold", _SEVERITY[finding.severity])
+        rule = self.paint(finding.rule, "bold")
+        yield f"{self.paint(place(finding), 'bold')}: {severity} {rule} {finding.message}"
+        number = str(finding.range.line)
+        margin = " " * len(number)
+        bar = self.paint("|", "dim")
+        if finding.source_line.strip():
+            yield f"{margin} {bar}"
+            yield f"{self.paint(number, 'dim')} {bar} {finding.source_line}"
+            yield f"{margin} {bar} {self.paint(_underline(finding), 'bold', _SEVERITY[finding.severity])}"
+        for label, text, style in self.notes(finding):
+            yield f"{margin} {self.paint('=', 'dim')} {self.paint(label + ':', style)} {text}"
+
+    def notes(self, finding: Finding) -> Iterator[tuple[str, str, str]]:
+        if finding.region:
+            yield "compiled", _chain(finding), "cyan"
+        details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
+        yield "impact", ", ".join(details), "cyan"
+        yield from self.fix(finding)
+        if refusal := finding.refusal:
+            place = "" if refusal.line is None else f", line {refusal.line}"
+            yield "not fixed", f"{refusal.reason} ({refusal.transform}: {refusal.obligation}{place})", "yellow"
+
+    def fix(self, finding: Finding) -> Iterator[tuple[str, str, str]]:
+        fix = finding.fix
+        if fix is None:
+            return
+        if fix.applicability is Applicability.SAFE:
+            yield "fix", f"{fix.transform}, with `--fix`", "green"
+        else:
+            changes = f": {fix.changes}" if fix.changes else ""
+            yield "fix", f"{fix.transform}, unsafe, with `--fix --unsafe-fixes`{changes}", "yellow"
+        if self.options.proof:
+            for proof in fix.proof:
+                detail = f": {proof.detail}" if proof.detail else ""
+                yield "proof", f"{proof.obligation} ({proof.how}){detail}", "dim"
+
+    def summary(self, report: Report) -> Iterator[str]:
+        shown = unsuppressed(report.findings)
+        if report.fixed:
+            count = sum(file.count for file in report.fixed)
+            done = "Fixed" if self.options.fixing else "Would fix"
+            yield f"{done} {_count(count, 'finding')} in {_count(len(report.fixed), 'file')}."
+        silenced = len(report.findings) - len(shown)
+        tail = f" ({silenced} silenced)" if silenced else ""
+        if not shown:
+            left = "Nothing else was found" if report.fixed else "No graph break was found"
+            yield f"{self.paint(left, 'green')} in {_count(report.files, 'file')}{tail}."
+            return
+        found = f"{_count(len(shown), 'finding')} {'left' if report.fixed else 'found'}"
+        yield f"{self.paint(found, 'bold')} in {_count(report.files, 'file')}{tail}."
+        yield from self.advice(shown)
+
+    def advice(self, shown: list[Finding]) -> Iterator[str]:
+        safe = sum(is_fixable(finding, Applicability.SAFE) for finding in shown)
+        unsafe = sum(is_fixable(finding, Applicability.UNSAFE) for finding in shown)
+        if safe:
+            yield f"{safe} can be fixed with `--fix`; `--diff` shows the changes first."
+        if unsafe:
+            yield f"{unsafe} can be fixed with `--fix --unsafe-fixes`, which changes what the program does."
+        if len(shown) > safe + unsafe:
+            code = next(finding.rule for finding in shown if finding.fix is None)
+            yield f"To keep the rest out of the way: `# noqa: {code}` on a line, `--ignore {code}`, `--fail-on error`."
+
+
+def _chain(finding: Finding) -> str:
+    """Tells the way from where compilation begins to the function of the finding."""
+    return " -> ".join(f"{frame.function} ({frame.path}:{frame.line})" for frame in finding.region)
+
+
+def _underline(finding: Finding) -> str:
+    """Marks the range below its line, to the end of the line if it goes on."""
+    line, range_ = finding.source_line, finding.range
+    start = range_.column - 1
+    end = range_.end_column - 1 if range_.end_line == range_.line else len(line.rstrip())
+    lead = "".join("\t" if char == "\t" else " " * _width(char) for char in line[:start])
+    return lead + "^" * max(1, sum(map(_width, line[start:end])))
+
+
+def _width(char: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
