@@ -280,7 +280,7 @@ class Interpreter:
             return False
         return self.eval(node, dict(env)).targets == self.program.named(dotted).targets
 
-    def refine(self, node: ast.expr, env: Environment, keep: Kind, positive: bool) -> None:
+    def refine(self, node: ast.expr, env: Environment, keep: int, positive: bool) -> None:
         key = _path(node.target if isinstance(node, ast.NamedExpr) else node)
         if not key:
             return
@@ -431,7 +431,7 @@ class Interpreter:
         return self.arithmetic(node.op, self.eval(node.left, env), self.eval(node.right, env))
 
     def arithmetic(self, op: ast.operator, left: Value, right: Value) -> Value:
-        kinds = Kind.NOTHING
+        kinds: int = Kind.NOTHING
         tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
         others = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
         if tensors:
@@ -523,7 +523,7 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
     if left.constant is None or right.constant is None:
         return STATIC  # `t == None` compares identities in effect
     tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
-    kinds = Kind.NOTHING
+    kinds: int = Kind.NOTHING
     if tensors:
         if any(isinstance(value.constant, str) for value in (left, right)):
             return STATIC

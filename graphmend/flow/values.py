@@ -8,33 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import IntFlag
 from functools import reduce
 from typing import Final, Union
 
 from graphmend.model.module import Class, Function, Module
 
 
-class Kind(IntFlag):
-    """What a value may be. A value with several kinds may be any of them."""
+class Kind:
+    """What a value may be, one bit each. A value with several kinds may be any of them.
 
-    NOTHING = 0
-    TENSOR = 1
+    Plain integers: an ``IntFlag`` costs a third of the whole analysis.
+    """
+
+    NOTHING: Final = 0
+    TENSOR: Final = 1
     """A ``torch.Tensor``."""
-    SCALAR = 2
+    SCALAR: Final = 2
     """A Python number, boolean or list of such that was read out of a tensor: it depends on data."""
-    SIZE = 4
+    SIZE: Final = 4
     """An integer or tuple of integers taken from a shape."""
-    STATIC = 8
+    STATIC: Final = 8
     """A Python value that does not depend on tensor data: configuration, literals, dtypes, devices, strings."""
-    NONE = 16
-    OBJECT = 32
+    NONE: Final = 16
+    OBJECT: Final = 32
     """An instance of one of ``classes``; ``torch.nn.Module`` instances are objects too."""
-    CALLABLE = 64
+    CALLABLE: Final = 64
     """One of ``targets``: a function, a class, a module or an external name."""
-    CONTAINER = 128
+    CONTAINER: Final = 128
     """A list, tuple, dict or set; see ``items`` and ``element``."""
-    UNKNOWN = 256
+    UNKNOWN: Final = 256
     """Anything at all."""
 
 
@@ -102,7 +104,7 @@ class Value:
         traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
     """
 
-    kinds: Kind
+    kinds: int
     inferred: bool = False
     dtype: str = ""
     single: bool = False
@@ -116,11 +118,11 @@ class Value:
     high: float | None = None
     traced: bool = False
 
-    def may(self, kinds: Kind) -> bool:
+    def may(self, kinds: int) -> bool:
         """Whether the value may be one of ``kinds``."""
         return bool(self.kinds & kinds)
 
-    def only(self, kinds: Kind) -> bool:
+    def only(self, kinds: int) -> bool:
         """Whether the value is certainly one of ``kinds``."""
         return bool(self.kinds) and not self.kinds & ~kinds
 
@@ -134,7 +136,7 @@ class Value:
         """Whether it may be a tensor or a Python number read from one."""
         return bool(self.kinds & (Kind.TENSOR | Kind.SCALAR))
 
-    def without(self, kinds: Kind) -> Value:
+    def without(self, kinds: int) -> Value:
         """The value narrowed by the knowledge that it is none of ``kinds``."""
         return replace(self, kinds=self.kinds & ~kinds) if self.kinds & kinds else self
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
@@ -34,6 +35,7 @@ class ModuleValue:
 Definition = Union[External, Module, Function, Class, ModuleValue]
 
 ANY = "*"
+_DEFINED = re.compile(rb"^[ \t]*(?:class|def|async def)?[ \t]*(\w+)[ \t]*[:=(]", re.MULTILINE)
 _MAX_HOPS = 12
 
 
@@ -46,6 +48,7 @@ class Index:
         self._roots: dict[str, set[str]] = {}
         self._paths: dict[str, str | None] = {}
         self._definitions: dict[tuple[str, str], tuple[Definition, ...]] = {}
+        self._words: dict[str, frozenset[bytes]] = {}
         self._mro: dict[Class, tuple[Class | External, ...]] = {}
         self.errors: dict[str, Exception] = {}
         """Why a file could not be read or parsed, by absolute path."""
@@ -147,17 +150,39 @@ class Index:
                 found.append(ModuleValue(module, binding.value))
             else:
                 found.append(binding)
-        if not found:
-            for star in module.stars:
-                source = self.find_module(star)
-                if source is not None and source is not module:
-                    found += self.global_name(source, name, hops + 1)
         if not found and module.is_package:
             child = self.find_module(f"{module.name}.{name}")
             found += [child] if child else []
+        if not found:
+            found = self._starred(module, name, hops)
         result = tuple(dict.fromkeys(found))
         self._definitions[key] = result
         return result
+
+    def _starred(self, module: Module, name: str, hops: int) -> list[Definition]:
+        """What ``from m import *`` brings in under ``name``: from the first module that defines it."""
+        for star in module.stars:
+            source = self.find_module(star) if self._may_define(star, name) else None
+            if source is not None and source is not module:
+                found = self.global_name(source, name, hops + 1)
+                if found:
+                    return list(found)
+        return []
+
+    def _may_define(self, dotted: str, name: str) -> bool:
+        """Whether the module could define ``name``: a look at the bytes that saves parsing a whole package's stars."""
+        path = self._paths.setdefault(dotted, self._find_path(dotted))
+        if path is None:
+            return False
+        if os.path.basename(path) == "__init__.py":
+            return True
+        if path not in self._words:
+            try:
+                with open(path, "rb") as file:
+                    self._words[path] = frozenset(_DEFINED.findall(file.read()))
+            except OSError:
+                self._words[path] = frozenset()
+        return name.encode() in self._words[path]
 
     def dotted(self, module: Module, expression: ast.expr) -> tuple[Definition, ...]:
         """What a name or attribute chain written at module or class level stands for."""
