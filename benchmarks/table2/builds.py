@@ -1,7 +1,7 @@
 """The models that are measured: small random builds of the classes behind the paper's Table 2.
 
-A *build* is one model with its inputs; a *row* is one checkpoint the paper lists. Checkpoints of one class differ only in
-size, so they share a build. Nothing here needs a network: every model starts from a small configuration.
+A *build* is one model with its inputs; a *row* is one checkpoint the paper lists. Checkpoints of one class differ only
+in size, so they share a build. Nothing here needs a network: every model starts from a small configuration.
 
 Importing this module imports neither torch nor transformers, so the driver can list builds cheaply; the functions
 of a build run in the measured process, after its copy of transformers was put first on the path.
@@ -151,7 +151,7 @@ def _documents() -> list[Kwargs]:
 
 
 def _detections() -> list[Kwargs]:
-    """Images with a text. 101 and 102 open and close a text, and the model looks for them: only the second call has them."""
+    """Images with a text. The model looks for 101 and 102, which open and close one: only the second call has them."""
     calls = []
     for seed, length in ((1, 8), (2, 10), (3, 8)):
         ids = _ids(seed, 1, length, high=101)

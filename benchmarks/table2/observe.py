@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy
+import numpy as np
 import torch
 
 from benchmarks.table2.records import LogEntry, Messages, TensorRecord, Tree, WarningEntry
@@ -51,7 +51,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     Model outputs are mappings and caches are plain objects: both are entered.
     """
     kind = type(value).__qualname__
-    if isinstance(value, torch.Tensor) or isinstance(value, _PLAIN):
+    if isinstance(value, (torch.Tensor, *_PLAIN)):
         yield path, value
     elif isinstance(value, Mapping):
         yield f"{path}<{kind}>", len(value)
@@ -99,7 +99,7 @@ def state_leaves(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def alias_groups(items: list[tuple[str, Any]]) -> tuple[tuple[str, ...], ...]:
-    """Groups of paths whose tensors share storage. A rewrite that copies what was shared, or shares a copy, shows here."""
+    """Groups of paths whose tensors share storage: a rewrite that copies what was shared, or shares a copy, shows."""
     groups: dict[int, list[str]] = {}
     for path, value in items:
         if isinstance(value, torch.Tensor) and value.untyped_storage().nbytes():
@@ -111,7 +111,7 @@ def random_state() -> dict[str, str]:
     """Digests of the three random generators' states."""
     return {
         "torch": digest(torch.get_rng_state()),
-        "numpy": hashlib.sha256(pickle.dumps(numpy.random.get_state())).hexdigest(),  # noqa: NPY002 - the global one
+        "numpy": hashlib.sha256(pickle.dumps(np.random.get_state())).hexdigest(),
         "python": hashlib.sha256(repr(random.getstate()).encode()).hexdigest(),
     }
 
@@ -119,7 +119,7 @@ def random_state() -> dict[str, str]:
 def seed(value: int) -> None:
     """Seeds the three random generators."""
     torch.manual_seed(value)
-    numpy.random.seed(value)  # noqa: NPY002 - the global one is what model code draws from
+    np.random.seed(value)  # the global one: model code draws from it
     random.seed(value)
 
 
