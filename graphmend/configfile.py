@@ -111,20 +111,21 @@ def _common_folder(paths: Sequence[str]) -> Path:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = tomllib.loads(path.read_bytes().decode("utf-8"))
+        text = path.read_bytes().decode("utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read the configuration: {error.strerror}", path=_show(path)) from None
     except UnicodeDecodeError:
         raise ConfigError("the configuration is not UTF-8", path=_show(path)) from None
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         position = _POSITION.search(str(error))
         raise ConfigError(
             f"broken TOML: {_POSITION.sub('', str(error))}",
             path=_show(path),
-            line=int(position[1]) if position else None,
+            line=int(position[1]) if position else len(text.splitlines()),
             column=int(position[2]) if position else None,
         ) from None
-    return document
 
 
 def _table(document: dict[str, Any], path: Path) -> dict[str, Any] | None:

@@ -121,7 +121,7 @@ class _Search:
                 continue
             if is_folder:
                 self.walk(path, ignores)
-            elif entry.is_file():
+            elif os.path.isfile(path):  # also through a link, if it leads somewhere
                 self.files.append(SourceFile(display_path(path), named=False))
 
     def outer_ignores(self, folder: str) -> tuple[Globs, ...]:

@@ -165,45 +165,51 @@ def _stars(text: str, start: int) -> tuple[str, int]:
 
 
 def _bracket(text: str, start: int) -> tuple[str, int] | None:
-    """Translates ``[…]``; None if it is not closed or names an unknown class."""
+    """Translates ``[…]``; None if it is not closed or names an unknown class, and then never matches."""
     position = start + 1
-    negated = position < len(text) and text[position] in "!^"
+    negated = text[position : position + 1] in ("!", "^")
     position += negated
     body: list[str] = []
+    previous = ""  # the character that a following "-" would make the start of a range
     first = True
-    while position < len(text) and (first or text[position] != "]"):
+    while first or text[position] != "]":
         first = False
-        if text.startswith("[:", position):
-            close = text.find(":]", position + 2)
-            name = text[position + 2 : close] if close != -1 else ""
-            if name not in _CLASSES:
-                return None
-            body.append(_CLASSES[name])
-            position = close + 2
-            continue
-        item = _member(text, position)
-        if item is None:
+        if position >= len(text):
             return None
-        low, position = item
-        if text.startswith("-", position) and not text.startswith("-]", position) and position + 1 < len(text):
+        if previous and text[position] == "-" and text[position + 1 : position + 2] not in ("", "]"):
             item = _member(text, position + 1)
             if item is None:
                 return None
-            high, position = item
-            if low <= high:
-                body.append(f"{re.escape(low)}-{re.escape(high)}")
+            if previous <= item[0]:
+                body.append(f"{re.escape(previous)}-{re.escape(item[0])}")
+            previous, position = "", item[1]
+        elif (name := _class_name(text, position)) is not None:
+            if name not in _CLASSES:
+                return None
+            body.append(_CLASSES[name])
+            previous, position = "", position + len(name) + 4
         else:
-            body.append(re.escape(low))
-    if position >= len(text):
-        return None
+            item = _member(text, position)
+            if item is None:
+                return None
+            previous, position = item
+            body.append(re.escape(previous))
+        if position >= len(text):
+            return None
     members = "".join(body)
-    if negated:
-        return f"[^/{members}]", position + 1
-    return (f"(?!/)[{members}]" if members else "(?!)"), position + 1
+    return (f"[^/{members}]" if negated else f"(?!/)[{members}]"), position + 1
 
 
 def _member(text: str, position: int) -> tuple[str, int] | None:
-    """Reads one, perhaps escaped, character of a bracket."""
+    """Reads one, perhaps escaped, character of a bracket, and says where the next one begins."""
     if text[position] != "\\":
         return text[position], position + 1
     return (text[position + 1], position + 2) if position + 1 < len(text) else None
+
+
+def _class_name(text: str, position: int) -> str | None:
+    """Returns the name in ``[:name:]``, or None if no such thing begins here."""
+    if not text.startswith("[:", position):
+        return None
+    close = text.find("]", position + 2)
+    return text[position + 2 : close - 1] if close > position + 2 and text[close - 1] == ":" else None

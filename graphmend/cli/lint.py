@@ -25,7 +25,11 @@ compiled region, and with --fix rewrites those for which the rewrite is proven t
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command to the parser."""
     parser = commands.add_parser(
-        "lint", help="find graph breaks, and fix them", description=_DESCRIPTION, allow_abbrev=False
+        "lint",
+        help="find graph breaks, and fix them",
+        usage="graphmend lint [OPTIONS] [PATH ...]",
+        description=_DESCRIPTION,
+        allow_abbrev=False,
     )
     parser.add_argument("paths", metavar="PATH", nargs="*", help="files and folders (default: the working directory)")
     parser.add_argument("--fix", action="store_true", help="apply safe fixes")
@@ -37,7 +41,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     parser.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if something was fixed")
     parser.add_argument("--stdin-filename", metavar="NAME", help="read standard input, as the file of this name")
-    parser.add_argument("--no-cache", action="store_true", help="accepted for other linters' sake; nothing is cached")
+    parser.add_argument("--no-cache", action="store_true", help="use no cache; at present none is kept")
     volume = parser.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="print findings only")
     volume.add_argument("-v", "--verbose", action="store_true", help="tell what is done")

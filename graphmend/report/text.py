@@ -81,7 +81,7 @@ class _Writer:
             left = "Nothing else was found" if report.fixed else "No graph break was found"
             yield f"{self.paint(left, 'green')} in {_count(report.files, 'file')}{tail}."
             return
-        found = f"{_count(len(shown), 'finding')} {'left' if report.fixed else 'found'}"
+        found = f"{_count(len(shown), 'finding')}{' left' if report.fixed else ''}"
         yield f"{self.paint(found, 'bold')} in {_count(report.files, 'file')}{tail}."
         yield from self.advice(shown)
 
