@@ -1,0 +1,61 @@
+"""The last look at edits before they are applied: the file still parses, and what they do not touch is the same."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Sequence
+
+from graphmend.findings import Edit
+from graphmend.source.edits import apply_edits
+from graphmend.source.text import SourceText
+
+
+def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
+    """Why some edits of one file must not be applied together; ``None`` if nothing speaks against them.
+
+    The edited text must parse, and every statement that no edit touches must be in it unchanged, at the place where
+    the edits move it to and inside the same functions, classes and blocks.
+    """
+    edits = sorted(dict.fromkeys(edits), key=lambda edit: (edit.start, edit.end))
+    for first, second in zip(edits, edits[1:]):
+        if second.start < first.end:
+            return f"two edits overlap in line {second.range.line}"
+    after = SourceText(source.path, apply_edits(source.text, edits), source.encoding, source.bom)
+    try:
+        source.encode(after.text)
+        trees = [_parse(text.text) for text in (source, after)]
+    except UnicodeEncodeError as error:
+        return f"the new text has characters that {source.encoding} cannot express ({error.reason})"
+    except SyntaxError as error:
+        return f"the result does not parse ({error.msg}, line {error.lineno})"
+    result = dict(_statements(after, trees[1]))
+    for (start, end), description in _statements(source, trees[0]):
+        if any(edit.start < end and start < edit.end for edit in edits):
+            continue
+        # The text of a statement that no edit touches is the same; what remains to be seen is that it is still one.
+        shift = sum(len(edit.replacement) - (edit.end - edit.start) for edit in edits if edit.end <= start)
+        if result.get((start + shift, end + shift)) != description:
+            return f"the statement in line {source.position(start)[0]} would not be the same"
+    return None
+
+
+def _parse(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes and the like are the file's own affair
+        return ast.parse(text)
+
+
+def _statements(source: SourceText, tree: ast.Module) -> Iterator[tuple[tuple[int, int], str]]:
+    """The span of every statement, with its kind and the path of blocks that leads to it."""
+    stack: list[tuple[ast.AST, str]] = [(tree, "")]
+    while stack:
+        owner, path = stack.pop()
+        for field, value in ast.iter_fields(owner):
+            for child in value if isinstance(value, list) else ():
+                if isinstance(child, ast.stmt):
+                    name = getattr(child, "name", "")
+                    yield source.span(child), f"{path}{field}/{type(child).__name__} {name}"
+                    stack.append((child, f"{path}{field}/{type(child).__name__} {name}/"))
+                elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
+                    stack.append((child, f"{path}{field}/{type(child).__name__}/"))
