@@ -1,0 +1,29 @@
+"""graphmend finds the code that breaks PyTorch graphs under ``torch.compile`` and mends what can be proven safe.
+
+``graphmend.effect``, ``graphmend.select`` and ``graphmend.compile`` are what mended code calls. They live in
+:mod:`graphmend.runtime` and are imported at first use, so that the linter never loads torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphmend.version import __version__
+
+if TYPE_CHECKING:
+    from graphmend.runtime import compile, effect, select  # noqa: A004
+
+__all__ = ["__version__", "compile", "effect", "select"]
+
+_RUNTIME = frozenset({"compile", "effect", "select"})
+
+
+def __getattr__(name: str) -> Any:
+    """Import the run-time package when one of its names is first asked for (PEP 562)."""
+    if name not in _RUNTIME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from graphmend import runtime
+
+    value = getattr(runtime, name)
+    globals()[name] = value
+    return value

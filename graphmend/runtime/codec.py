@@ -1,0 +1,243 @@
+"""The arguments of an effect: what an operator in a graph can carry, and back.
+
+An operator takes tensors, integers and constant strings. A call's arguments become three things: the *tensors* among
+them, the *integers*, and a *layout*, a string that says how both are put together again and holds every constant. The
+layout is part of the graph, so a value that may change from call to call must not enter it: integers are passed as
+symbolic ones, floating-point numbers that tracing does not know as 0-d float64 tensors.
+
+Encoding runs while Dynamo traces, so it is written in the Python that Dynamo follows.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable
+
+import torch
+
+from graphmend.runtime.tracing import is_static
+
+ONE = torch.tensor(1.0, dtype=torch.float64, device="cpu")
+"""What a symbolic float is multiplied by to become a tensor: the one way that does not compile again for each value."""
+
+Rebuild = Callable[[Iterator[torch.Tensor], Iterator[int]], Any]
+
+
+def encode_call(
+    args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor], ints: list[Any]
+) -> str | None:
+    """Take a call's arguments apart.
+
+    Args:
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        tensors: Receives the tensors, detached.
+        ints: Receives the integers.
+
+    Returns:
+        The layout, or None when an argument is of a kind that an operator cannot carry.
+    """
+    positional = encode(args, tensors, ints)
+    if positional is None:
+        return None
+    named = encode(kwargs, tensors, ints)
+    return None if named is None else positional + named
+
+
+def encode(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
+    """Take one argument apart; arguments and result are those of :func:`encode_call`."""
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, tensors)
+    if isinstance(value, enum.Enum):
+        return _encode_enum(value)
+    if isinstance(value, (bool, int, float)):
+        return _encode_number(value, tensors, ints)
+    if type(value) in _CONTAINERS:
+        return _encode_sequence(_CONTAINERS[type(value)], value, tensors, ints)
+    if type(value) is dict:
+        return _encode_dict(value, tensors, ints)
+    return _encode_constant(value)
+
+
+def _encode_tensor(value: torch.Tensor, tensors: list[torch.Tensor]) -> str | None:
+    if type(value) is torch.Tensor:
+        tag = "t"
+    elif type(value) is torch.nn.Parameter:
+        # Prints as "Parameter containing: ...".
+        tag = "P" if value.requires_grad else "p"
+    else:
+        return None
+    if value.layout is not torch.strided:
+        return None
+    tensors.append(value.detach())
+    return tag
+
+
+def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
+    if type(value) is bool:
+        if is_static(value):
+            return "T" if value else "F"
+        ints.append(torch.sym_ite(value, 1, 0))
+        return "b"
+    if type(value) is int:
+        ints.append(value)
+        return "i"
+    if type(value) is not float:
+        return None
+    if is_static(value):
+        return _text("f", repr(value))
+    tensors.append(ONE * value)
+    return "d"
+
+
+def _encode_enum(value: enum.Enum) -> str | None:
+    kind = type(value)
+    if "<locals>" in kind.__qualname__:
+        return None
+    return _text("e", f"{kind.__module__}:{kind.__qualname__}:{value.name}")
+
+
+def _encode_sequence(tag: str, value: Sequence[Any], tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
+    layout = f"{tag}{len(value)};"
+    for item in value:
+        part = encode(item, tensors, ints)
+        if part is None:
+            return None
+        layout += part
+    return layout
+
+
+def _encode_dict(value: dict[Any, Any], tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
+    layout = f"{{{len(value)};"
+    for key, item in value.items():
+        if type(key) is not str:
+            return None
+        part = encode(item, tensors, ints)
+        if part is None:
+            return None
+        layout += _text("s", key) + part
+    return layout
+
+
+def _encode_constant(value: Any) -> str | None:
+    if value is None:
+        return "n"
+    if type(value) is str:
+        return _text("s", value)
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return _text("a", str(value))
+    if isinstance(value, torch.device):
+        return _text("v", str(value))
+    if type(value) is complex:
+        return _text("c", repr(value))
+    return None
+
+
+_CONTAINERS = {tuple: "(", list: "[", torch.Size: "z"}
+
+
+def _text(tag: str, text: str) -> str:
+    return f"{tag}{len(text)};{text}"
+
+
+def decode_call(
+    layout: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Put the arguments of a call together again.
+
+    Args:
+        layout: What :func:`encode_call` returned.
+        tensors: The tensors, as they are at this moment of the run.
+        ints: The integers.
+
+    Returns:
+        Positional and keyword arguments.
+    """
+    positional, named = _parse(layout)
+    tensor_iterator, int_iterator = iter(tensors), iter(ints)
+    return positional(tensor_iterator, int_iterator), named(tensor_iterator, int_iterator)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(layout: str) -> tuple[Rebuild, Rebuild]:
+    reader = _Reader(layout)
+    return reader.value(), reader.value()
+
+
+class _Reader:
+    """Reads a layout into functions that take the next tensors and integers and return the value."""
+
+    def __init__(self, layout: str) -> None:
+        self._layout = layout
+        self._at = 0
+
+    def value(self) -> Rebuild:
+        tag = self._take(1)
+        if tag in "tPpbid":
+            return _FROM_INPUTS[tag]
+        if tag in "([z":
+            return self._sequence(tag)
+        if tag == "{":
+            return self._dict()
+        constant = _PLAIN[tag] if tag in _PLAIN else _FROM_TEXT[tag](self._take(self._number()))
+        return lambda _tensors, _ints: constant
+
+    def _sequence(self, tag: str) -> Rebuild:
+        items = [self.value() for _ in range(self._number())]
+        kind = {symbol: kind for kind, symbol in _CONTAINERS.items()}[tag]
+        return lambda tensors, ints: kind([item(tensors, ints) for item in items])
+
+    def _dict(self) -> Rebuild:
+        items = []
+        for _ in range(self._number()):
+            self._take(1)
+            key = self._take(self._number())
+            items.append((key, self.value()))
+        return lambda tensors, ints: {key: item(tensors, ints) for key, item in items}
+
+    def _number(self) -> int:
+        end = self._layout.index(";", self._at)
+        number = int(self._layout[self._at : end])
+        self._at = end + 1
+        return number
+
+    def _take(self, length: int) -> str:
+        start, self._at = self._at, self._at + length
+        return self._layout[start : self._at]
+
+
+def _torch_attribute(text: str) -> Any:
+    return getattr(torch, text.removeprefix("torch."))
+
+
+def _enum_member(text: str) -> Any:
+    module, qualname, name = text.split(":")
+    kind: Any = sys.modules.get(module) or importlib.import_module(module)
+    for part in qualname.split("."):
+        kind = getattr(kind, part)
+    return kind[name]
+
+
+_FROM_INPUTS: dict[str, Rebuild] = {
+    "t": lambda tensors, _: next(tensors),
+    "p": lambda tensors, _: torch.nn.Parameter(next(tensors), requires_grad=False),
+    "P": lambda tensors, _: torch.nn.Parameter(next(tensors)),
+    "d": lambda tensors, _: next(tensors).item(),
+    "i": lambda _, ints: next(ints),
+    "b": lambda _, ints: bool(next(ints)),
+}
+
+_PLAIN = {"n": None, "T": True, "F": False}
+
+_FROM_TEXT: dict[str, Callable[[str], Any]] = {
+    "s": str,
+    "f": float,
+    "c": complex,
+    "v": torch.device,
+    "a": _torch_attribute,
+    "e": _enum_member,
+}

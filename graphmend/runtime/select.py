@@ -1,0 +1,182 @@
+"""``select``: the Python ``if`` in eager, a selection without a graph break where tracing can tell that it is the same."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch.compiler import is_dynamo_compiling
+
+from graphmend.runtime.tracing import enter_arms, is_static, known_true, leave_arms, transform
+
+Result = TypeVar("Result")
+Gradient = Literal[False, "where", "cond"]
+
+_CONSTANTS = (str, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum)
+
+
+def select(
+    p: Any,
+    true_fn: Callable[[], Result],
+    false_fn: Callable[[], Result],
+    *,
+    grad: Gradient = False,
+    when: Callable[[], object] | None = None,
+) -> Result:
+    """Return ``true_fn() if p else false_fn()``.
+
+    In eager it is that expression. While Dynamo traces, both arms are evaluated and their results selected by ``p``,
+    if everything that tracing knows for free shows that this gives the same; otherwise it is that expression again,
+    which breaks the graph as an ``if`` does.
+
+    Args:
+        p: The condition: anything that has a truth value. Only a tensor of one element is selected by.
+        true_fn: Called without arguments; pure. Returns a tensor, or nested tuples, lists and dicts of tensors and
+            constants.
+        false_fn: Likewise.
+        grad: What the caller has proven of both arms, for results that need a gradient. ``"where"``: they read the
+            same leaves and their derivatives are bounded for every input. ``"cond"``: they read the same leaves.
+            False: nothing.
+        when: Called while tracing, before the arms; unless it returns a constant True, the expression is taken.
+
+    Returns:
+        What the taken arm returns.
+    """
+    if is_dynamo_compiling() and isinstance(p, torch.Tensor):
+        # Where an arm breaks the graph or an operator in it fails, the break lies in a `try`: Dynamo then gives up on
+        # this whole frame and runs it in eager, which calls the taken arm only. What the other arm does never surfaces.
+        try:
+            selected = _predicate(p, true_fn, false_fn, grad, when)
+        except Exception:
+            selected = None
+        if selected is not None:
+            return selected[0]
+    return true_fn() if p else false_fn()
+
+
+def _predicate(
+    p: torch.Tensor,
+    true_fn: Callable[[], Result],
+    false_fn: Callable[[], Result],
+    grad: Gradient,
+    when: Callable[[], object] | None,
+) -> tuple[Result] | None:
+    """The selected result, or None where tracing cannot tell that it is right."""
+    around = transform()
+    if not _one_element(p) or around == "vmap" or not _allowed(when) or not enter_arms():
+        return None
+    taken, other = true_fn(), false_fn()
+    leave_arms()
+    leaves: list[Any] = []
+    other_leaves: list[Any] = []
+    structure = _flatten(taken, leaves)
+    if structure != _flatten(other, other_leaves):
+        return None
+    differing: list[int] = []
+    for index, (a, b) in enumerate(zip(leaves, other_leaves)):
+        if a is b or _same_constant(a, b):
+            continue
+        if type(a) is not torch.Tensor or type(b) is not torch.Tensor or not _alike(a, b):
+            return None
+        differing.append(index)
+    way = _way([leaves[index] for index in differing], grad, in_transform=around != "")
+    if way is None:
+        return None
+    condition = p.bool().reshape(())
+    if way == "where":
+        chosen = [torch.where(condition, leaves[index], other_leaves[index]) for index in differing]
+    else:
+        chosen = _cond(condition, true_fn, false_fn, differing)
+    for index, result in zip(differing, chosen):
+        # What `where` makes of views that do not fill their storage, for one, has other strides than they have.
+        if not _alike(leaves[index], result):
+            return None
+        leaves[index] = result
+    return (_unflatten(taken, iter(leaves)),)
+
+
+def _one_element(p: torch.Tensor) -> bool:
+    return type(p) in (torch.Tensor, torch.nn.Parameter) and known_true(p.numel() == 1)
+
+
+def _allowed(when: Callable[[], object] | None) -> bool:
+    if when is None:
+        return True
+    answer = when()
+    return type(answer) is bool and is_static(answer) and answer
+
+
+def _flatten(value: Any, leaves: list[Any]) -> str:
+    """Append the leaves of nested tuples, lists and dicts to ``leaves``; return how they were nested."""
+    if type(value) is dict:
+        return f"{{{len(value)}" + "".join([repr(key) + _flatten(item, leaves) for key, item in value.items()])
+    if type(value) in (tuple, list):
+        return f"{type(value).__name__}{len(value)}" + "".join([_flatten(item, leaves) for item in value])
+    leaves.append(value)
+    return "*"
+
+
+def _unflatten(value: Any, leaves: Iterator[Any]) -> Any:
+    """``value`` with other leaves."""
+    if type(value) is dict:
+        return {key: _unflatten(item, leaves) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)([_unflatten(item, leaves) for item in value])
+    return next(leaves)
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors differ in nothing but values, for every input that the graph accepts."""
+    return (
+        a.dtype == b.dtype
+        and a.device == b.device
+        and a.layout == b.layout == torch.strided
+        and a.requires_grad == b.requires_grad
+        and a.dim() == b.dim()
+        and not a.is_complex()  # Dynamo cannot say whether it is a conjugate view
+        and all([known_true(m == n) for m, n in zip(a.shape, b.shape)])
+        and all([known_true(m == n) for m, n in zip(a.stride(), b.stride())])
+    )
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    """Whether two results that are no tensors are equal, for every input that the graph accepts."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, _CONSTANTS):
+        return bool(a == b)
+    if type(a) is int:
+        return known_true(a == b)
+    if type(a) in (bool, float):
+        return is_static(a) and is_static(b) and repr(a) == repr(b)
+    return False
+
+
+def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> str | None:
+    """``"where"``, ``"cond"``, or None where neither gives the same gradient."""
+    if in_transform and any([result.is_floating_point() for result in results]):
+        # Inside torch.func.grad and its like a tensor does not say whether it needs a gradient.
+        return "where" if grad == "where" else None
+    if not any([result.requires_grad for result in results]):
+        return "where"
+    # With gradients off the selected tensor would lose the history that the taken arm's has.
+    return grad or None if torch.is_grad_enabled() else None
+
+
+def _cond(
+    condition: torch.Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any], differing: list[int]
+) -> tuple[torch.Tensor, ...]:
+    """Select with ``torch.cond``: only the taken arm is run, and differentiated.
+
+    A branch must not return what exists outside of it, hence the copies.
+    """
+
+    def branch(arm: Callable[[], Any]) -> tuple[torch.Tensor, ...]:
+        leaves: list[Any] = []
+        _flatten(arm(), leaves)
+        return tuple([leaves[index].clone() for index in differing])
+
+    result: tuple[torch.Tensor, ...] = torch.cond(condition, lambda: branch(true_fn), lambda: branch(false_fn), ())
+    return result

@@ -1,0 +1,140 @@
+"""Questions asked of Dynamo while it traces: their answers cost no guard and leave nothing in the graph.
+
+Functions marked with :func:`at_trace_time` are called by Dynamo itself, as ordinary Python, while it traces a call to
+them; the result enters the graph as a constant. All others are traced like user code.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def at_trace_time(function: Function) -> Function:
+    """Have Dynamo call ``function`` while tracing and take its result as a constant.
+
+    It is what ``torch.compiler.assume_constant_result`` does, without importing Dynamo (two seconds) where a library
+    only defines functions. A version of torch that does not know the mark breaks the graph, as the unmended code did.
+
+    Args:
+        function: A function of constants that returns a constant.
+
+    Returns:
+        The same function.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
+def is_static(value: Any) -> bool:
+    """Whether tracing knows ``value``, an int, float or bool, without a guard: false for symbolic numbers."""
+    return bool(torch.fx.experimental.symbolic_shapes.has_static_value(value))
+
+
+def known_true(condition: Any) -> bool:
+    """Whether a comparison of sizes holds for every input that the graph accepts, asked without adding a guard."""
+    return bool(torch.fx.experimental.symbolic_shapes.statically_known_true(condition))
+
+
+@at_trace_time
+def transform() -> str:
+    """The ``torch.func`` transform around the traced code: ``""``, ``"vmap"`` (also when it is not the innermost) or ``"grad"``."""
+    if torch._C._functorch.maybe_current_level() is None:
+        return ""
+    from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
+
+    kinds = {interpreter.key() for interpreter in retrieve_all_functorch_interpreters()}
+    return "vmap" if torch._C._functorch.TransformType.Vmap in kinds else "grad"
+
+
+class _Arms(threading.local):
+    """The trace that is evaluating the arms of a selection in this thread, and how deeply they are nested.
+
+    A trace that is given up in the middle of an arm leaves its entry behind, hence the entry names its trace: a later
+    one finds the entry of another trace and takes no notice.
+    """
+
+    trace: object = None
+    depth: int = 0
+
+
+_arms = _Arms()
+
+
+def _current_trace() -> object:
+    from torch._guards import CompileContext
+
+    return CompileContext.current_trace_id()
+
+
+@at_trace_time
+def enter_arms() -> bool:
+    """Note that the arms of a selection are being traced: both of them, whichever is taken at run time.
+
+    Returns:
+        Whether an operator that fails in an arm will break the graph. If not, the arms must not be traced.
+    """
+    if not _failures_break():
+        return False
+    trace = _current_trace()
+    _arms.depth = _arms.depth + 1 if _arms.trace == trace else 1
+    _arms.trace = trace
+    return True
+
+
+@at_trace_time
+def leave_arms() -> None:
+    """Note the end of what :func:`enter_arms` began."""
+    _arms.depth -= 1
+
+
+def _in_arms() -> bool:
+    return _arms.depth > 0 and _arms.trace == _current_trace()
+
+
+@at_trace_time
+def inside_arms() -> bool:
+    """Whether the traced code is an arm of a selection, where nothing may be emitted."""
+    return _in_arms()
+
+
+@functools.cache
+def _failures_break() -> bool:
+    """Have an operator that fails in an arm break the graph; false if this version of torch offers no place for that.
+
+    Dynamo takes an operator that fails on fake tensors (of the wrong shape, say) for an error in the program, and ends
+    the compilation with it. But the arm that fails may be the one that is never taken. So the step that runs an
+    operator on fake tensors is made to report, in arms only, what it reports of an operator that fake tensors do not
+    support, and the graph breaks there.
+    """
+    from torch._dynamo import utils
+    from torch._dynamo.exc import TorchDynamoException
+    from torch._subclasses import fake_tensor
+
+    run_node = getattr(utils, "run_node", None)
+    if run_node is None:
+        return False
+
+    @functools.wraps(run_node)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run_node(*args, **kwargs)
+        except TorchDynamoException:
+            raise
+        except Exception as error:
+            if _in_arms():
+                raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
+            raise
+
+    utils.run_node = run
+    # On the way both tell the log about it, one of them of an error.
+    for module in (fake_tensor, utils):
+        logging.getLogger(module.__name__).addFilter(lambda _record: not _in_arms())
+    return True
