@@ -28,16 +28,12 @@ class Options:
         colour: whether the text may hold colour.
         proof: whether each fix is followed by its proof.
         quiet: whether only findings are printed, without a summary.
-        fixing: whether the run was asked to fix.
-        unsafe: whether it was allowed to apply unsafe fixes.
         rules: the rules that were on.
     """
 
     colour: bool = False
     proof: bool = False
     quiet: bool = False
-    fixing: bool = False
-    unsafe: bool = False
     rules: tuple[Rule, ...] = ()
 
 

@@ -50,6 +50,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "fix": _fix(finding.fix),
         "refusal": _refusal(finding.refusal),
         "suppressed": finding.suppressed,
+        "note": finding.note,
     }
 
 

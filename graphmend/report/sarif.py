@@ -176,6 +176,8 @@ def _properties(finding: Finding) -> dict[str, Any]:
         "impact": finding.impact.value,
         "gb": list(finding.gb),
     }
+    if finding.note:
+        properties["note"] = finding.note
     if finding.fix:
         properties["proof"] = [f"{item.obligation}: {item.how}: {item.detail}" for item in finding.fix.proof]
     return properties

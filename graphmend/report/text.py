@@ -50,6 +50,8 @@ class _Writer:
             yield "compiled", _chain(finding), "cyan"
         details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
         yield "impact", ", ".join(details), "cyan"
+        if finding.note:
+            yield "note", finding.note, "cyan"
         yield from self.fix(finding)
         if refusal := finding.refusal:
             place = "" if refusal.line is None else f", line {refusal.line}"
@@ -73,8 +75,7 @@ class _Writer:
         shown = unsuppressed(report.findings)
         if report.fixed:
             count = sum(file.count for file in report.fixed)
-            done = "Fixed" if self.options.fixing else "Would fix"
-            yield f"{done} {_count(count, 'finding')} in {_count(len(report.fixed), 'file')}."
+            yield f"Fixed {_count(count, 'finding')} in {_count(len(report.fixed), 'file')}."
         silenced = len(report.findings) - len(shown)
         tail = f" ({silenced} silenced)" if silenced else ""
         if not shown:
