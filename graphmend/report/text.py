@@ -80,7 +80,9 @@ class _Writer:
         tail = f" ({silenced} silenced)" if silenced else ""
         if not shown:
             left = "Nothing else was found" if report.fixed else "No graph break was found"
-            yield f"{self.paint(left, 'green')} in {_count(report.files, 'file')}{tail}."
+            if report.errors:
+                tail += f"; {_count(len(report.errors), 'error')}"
+            yield f"{self.paint(left, 'yellow' if report.errors else 'green')} in {_count(report.files, 'file')}{tail}."
             return
         found = f"{_count(len(shown), 'finding')}{' left' if report.fixed else ''}"
         yield f"{self.paint(found, 'bold')} in {_count(report.files, 'file')}{tail}."
