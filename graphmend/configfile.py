@@ -16,11 +16,6 @@ from graphmend.errors import ConfigError, did_you_mean
 from graphmend.findings import Confidence, Severity
 from graphmend.globs import Globs
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 _E = TypeVar("_E", bound=Enum)
 _T = TypeVar("_T")
 _POSITION = re.compile(r" \(at line (\d+), column (\d+)\)$")
@@ -110,6 +105,11 @@ def _common_folder(paths: Sequence[str]) -> Path:
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:

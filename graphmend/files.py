@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 
@@ -20,6 +19,8 @@ def write_atomically(path: str, data: bytes) -> None:
     Raises:
         OSError: the file cannot be written; it is as it was before.
     """
+    import tempfile
+
     target = Path(os.path.realpath(path))
     mode = _mode(target)
     if mode is not None and not stat.S_ISREG(mode):
