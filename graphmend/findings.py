@@ -137,6 +137,8 @@ class Finding:
     fix: Fix | None = None
     refusal: Refusal | None = None
     suppressed: bool = False
+    note: str = ""
+    """A remark for a person, such as where a generated file comes from."""
     source_line: str = ""
     """The text of the first line, for reports and fingerprints."""
 

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 Environment = dict[str, Value]
 
+DATA_TEST = "<test>"
+"""Noted of a function that tests a value which may depend on tensor data."""
+
 _ROUNDS = 40
 _NUMERIC = Kind.SIZE | Kind.STATIC | Kind.SCALAR
 
@@ -122,7 +125,10 @@ class Interpreter:
             if isinstance(item, Test):
                 if record and self.facts is not None:
                     self.facts.reached.add(id(item.statement))
-                truth = self.decided(self.eval(item.expression, env))
+                value = self.eval(item.expression, env)
+                if value.depends_on_data:
+                    self.program.note(self.function, DATA_TEST)
+                truth = self.decided(value)
             else:
                 self.execute(item, env)
                 if block.exceptional:
@@ -388,7 +394,10 @@ class Interpreter:
         return self.program.call(callee, arguments, keywords, node, self)
 
     def if_expression(self, node: ast.IfExp, env: Environment) -> Value:
-        truth = self.decided(self.eval(node.test, env))
+        tested = self.eval(node.test, env)
+        if tested.depends_on_data:
+            self.program.note(self.function, DATA_TEST)
+        truth = self.decided(tested)
         outcomes: list[Value] = []
         for sense, branch in ((True, node.body), (False, node.orelse)):
             if truth is None or truth is sense:

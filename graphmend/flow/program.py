@@ -7,6 +7,8 @@ values of their parameters, a callee's result, an attribute they read. That ends
 from __future__ import annotations
 
 import ast
+import builtins
+import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,6 +53,7 @@ Keywords = Sequence[tuple[str | None, Value]]
 
 _DEPTH = 60
 """How deep calls are followed at once; what lies deeper waits in the queue."""
+_BUILTINS = frozenset(dir(builtins))
 _PASSES = 8
 """How often a function is interpreted again before its parameters stop growing."""
 _SUBCLASSES = 12
@@ -90,8 +93,13 @@ class Program:
         self.attributes: dict[tuple[Class, str], Value] = {}
         self.readers: dict[tuple[Class, str], set[Function]] = {}
         self.initialised: set[Class] = set()
+        self.noted: dict[Function, set[str]] = {}
+        """What each function calls outside the linted files, by dotted name, and :data:`~graphmend.flow.interpreter.DATA_TEST`."""
         self.failures: dict[Function, Exception] = {}
         """Functions whose interpretation failed inside graphmend itself."""
+        self._attribute_cache: dict[tuple[Class, str], Value] = {}
+        self._inheritors: dict[tuple[Class, str], set[Class]] = {}
+        self._tensor_uses: dict[Function, set[str]] = {}
         self._globals: dict[tuple[Module, str], Value] = {}
         self._values: dict[int, Value] = {}
         self._evaluating: set[int] = set()
@@ -163,7 +171,8 @@ class Program:
         self._active.append(function)
         try:
             result = Interpreter(self, function, self._initial(state), None).run(state.graph)
-        except RecursionError:
+        except Exception as error:  # one function that graphmend cannot follow must not end the run
+            self.failures[function] = error
             result = UNKNOWN
         finally:
             self._active.pop()
@@ -205,6 +214,17 @@ class Program:
             state = self.states.get(state.parent[0])
         return frames
 
+    def caller_modules(self, path: str) -> set[str]:
+        """The absolute paths of the files from which calls, over any number of steps, reach the functions of a file."""
+        pending = [f for f in self.states if f.module.path == path or os.path.abspath(f.module.path) == path]
+        seen = set(pending)
+        while pending:
+            for caller in self.states[pending.pop()].callers:
+                if caller not in seen:
+                    seen.add(caller)
+                    pending.append(caller)
+        return {os.path.abspath(function.module.path) for function in seen}
+
     def cut(self, function: Function) -> bool:
         """Whether a function is outside every region whatever calls it."""
         known = self._cut.get(function)
@@ -220,6 +240,10 @@ class Program:
         if known is None:
             known = self._is_module[cls] = is_module_class(self.index, cls)
         return known
+
+    def note(self, function: Function, name: str) -> None:
+        """Remember that a function calls ``name`` outside the linted files, so that rules know where to look."""
+        self.noted.setdefault(function, set()).add(name)
 
     # ---------------------------------------------------------------- calls
 
@@ -252,10 +276,13 @@ class Program:
             case Class():
                 return self._construct(each, arguments, keywords, line, caller)
             case ExternalName(name=name):
+                self.note(caller, name)
                 return self._call_external(name, arguments, keywords, node, interpreter)
             case TensorMethod(name=name, receiver=receiver):
+                self.note(caller, f"torch.Tensor.{name}")
                 return self._call_tensor_method(name, receiver, arguments, keywords)
             case ObjectMethod():
+                self.note(caller, f"{each.owner}.{each.name}")
                 return self._call_object_method(each, arguments, keywords, node, interpreter)
         return UNKNOWN
 
@@ -645,7 +672,11 @@ class Program:
             return SIZES if name == "shape" else SIZE
         if known == "static":
             return STATIC
-        receiver = replace(holder, kinds=Kind.TENSOR, classes=frozenset(), targets=frozenset(), items=None, element=None)
+        receiver = holder
+        if holder.kinds != Kind.TENSOR:
+            receiver = replace(
+                holder, kinds=Kind.TENSOR, classes=frozenset(), targets=frozenset(), items=None, element=None
+            )
         return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)))
 
     def _target_attribute(self, each: Target, name: str, interpreter: Interpreter) -> Value:
@@ -679,7 +710,9 @@ class Program:
         return UNKNOWN
 
     def _object_attribute(self, cls: ClassRef, holder: Value, name: str, interpreter: Interpreter) -> Value:
-        receiver = replace(holder, kinds=Kind.OBJECT, classes=frozenset((cls,)), targets=frozenset())
+        receiver = holder
+        if holder.kinds != Kind.OBJECT or len(holder.classes) > 1 or holder.targets:
+            receiver = replace(holder, kinds=Kind.OBJECT, classes=frozenset((cls,)), targets=frozenset())
         if isinstance(cls, ExternalName):
             if self.torch.is_module_class(cls.name):
                 if name in ("weight", "running_mean", "running_var", "in_proj_weight"):
@@ -709,18 +742,24 @@ class Program:
             if isinstance(base, External) and base.name != "builtins.object":
                 owner = ObjectMethod(base.name, name, receiver)
                 return Value(Kind.CALLABLE | Kind.UNKNOWN, targets=frozenset((owner,)))
-        return STATIC if not self.is_module(cls) and name == "config" else UNKNOWN
+        return UNKNOWN if self.is_module(cls) else STATIC
 
     def _stored(self, cls: Class, name: str, reader: Function) -> Value:
-        values: list[Value] = []
-        for base in self.index.mro(cls):
-            if isinstance(base, Class):
-                self._initialise(base)
-                self.readers.setdefault((base, name), set()).add(reader)
-                values.append(self.attributes.get((base, name), NOTHING))
-                if name in base.annotations and not values[-1].kinds:
-                    values.append(self.annotation(base.annotations[name], base.module))
-        return join_all(values)
+        """The join of everything that is known to be written to an attribute of a class's instances."""
+        key = (cls, name)
+        self.readers.setdefault(key, set()).add(reader)
+        known = self._attribute_cache.get(key)
+        if known is None:
+            values: list[Value] = []
+            for base in self.index.mro(cls):
+                if isinstance(base, Class):
+                    self._initialise(base)
+                    self._inheritors.setdefault((base, name), set()).add(cls)
+                    values.append(self.attributes.get((base, name), NOTHING))
+                    if name in base.annotations and not values[-1].kinds:
+                        values.append(self.annotation(base.annotations[name], base.module))
+            known = self._attribute_cache[key] = join_all(values)
+        return known
 
     def _class_value(self, cls: Class, name: str) -> Value | None:
         for base in self.index.mro(cls):
@@ -761,9 +800,11 @@ class Program:
                 after = join(before, _settled(value))
                 if after != before:
                     self.attributes[key] = after
-                    for reader in self.readers.get(key, ()):
-                        if reader not in self._active and self._state(reader).passes < _PASSES:
-                            self._enqueue(reader)
+                    for inheritor in self._inheritors.get(key, ()):
+                        self._attribute_cache.pop((inheritor, name), None)
+                        for reader in self.readers.get((inheritor, name), ()):
+                            if reader not in self._active and self._state(reader).passes < _PASSES:
+                                self._enqueue(reader)
 
     def bind(self, value: Value, receiver: Value) -> Value:
         """The method that reading a function from an instance gives."""
@@ -780,8 +821,8 @@ class Program:
             if state is not None and name in state.closure:
                 return state.closure[name]
             scope = scope.parent
-        if name in function.locals and function.parent is None and name not in function.module.bindings:
-            return NOTHING if name in function.locals else UNKNOWN
+        if name not in function.module.bindings and name not in _BUILTINS and name in function.locals:
+            return NOTHING  # a local that no path has bound yet
         return self.global_value(function.module, name)
 
     def global_value(self, module: Module, name: str) -> Value:
@@ -996,7 +1037,10 @@ class Program:
         return value
 
     def _used_as_tensor(self, function: Function) -> set[str]:
-        names: set[str] = set()
+        """The names that a function uses in a way that only tensors are used."""
+        if function in self._tensor_uses:
+            return self._tensor_uses[function]
+        names = self._tensor_uses[function] = set()
         for node in walk_scope(function.body):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.attr in self.torch.telling or node.attr in ("shape", "size", "device", "dtype"):

@@ -85,7 +85,7 @@ MISSING: Final = _Missing()
 Constant = Union[str, bytes, int, float, bool, None, _Missing]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """What is known of one value.
 
@@ -117,6 +117,32 @@ class Value:
     low: float | None = None
     high: float | None = None
     traced: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        # Written out, cheapest first: the fixed point compares values millions of times.
+        if self is other:
+            return True
+        if not isinstance(other, Value):
+            return NotImplemented
+        return (
+            self.kinds == other.kinds
+            and self.inferred == other.inferred
+            and self.dtype == other.dtype
+            and self.single == other.single
+            and self.leaf == other.leaf
+            and type(self.constant) is type(other.constant)
+            and self.constant == other.constant
+            and self.low == other.low
+            and self.high == other.high
+            and self.traced == other.traced
+            and self.classes == other.classes
+            and self.targets == other.targets
+            and self.element == other.element
+            and self.items == other.items
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.kinds, self.dtype, self.classes, self.items))
 
     def may(self, kinds: int) -> bool:
         """Whether the value may be one of ``kinds``."""
@@ -210,44 +236,57 @@ def shallow(value: Value, depth: int = _DEPTH) -> Value:
 
 def join(a: Value, b: Value) -> Value:
     """The least value that covers both."""
-    if a == b or b.kinds == Kind.NOTHING:
+    if a is b or not b.kinds:
         return a
-    if a.kinds == Kind.NOTHING:
+    if not a.kinds:
         return b
-    tensors = [value for value in (a, b) if value.kinds & Kind.TENSOR]
-    both = a.constant is not MISSING and type(a.constant) is type(b.constant) and a.constant == b.constant
-    traced = (a.traced or b.traced) and all(value.traced or value.constant is False for value in (a, b))
-    same_length = a.items is not None and b.items is not None and len(a.items) == len(b.items)
-    items = (
-        tuple(join(x, y) for x, y in zip(a.items, b.items))
-        if same_length and a.items is not None and b.items is not None
-        else None
-    )
-    if items is None and not (a.kinds & b.kinds & Kind.CONTAINER):
-        # One side is no container: what is known of the other one's elements stays true of it.
-        items = a.items if a.items is not None else b.items
-    classes, targets = a.classes | b.classes, a.targets | b.targets
+    if a == b:
+        return a
     kinds = a.kinds | b.kinds
+    traced = (a.traced or b.traced) and all(value.traced or value.constant is False for value in (a, b))
+    # A helper that wraps the compiler's own answer ("return is_compiling()", else "return False" where torch is too old
+    # to ask) answers what the compiler does: the constant False belongs to paths that tracing does not take.
+    same = a.constant is not MISSING and type(a.constant) is type(b.constant) and a.constant == b.constant
+    known = a.constant if same else True if traced else MISSING
+    classes = a.classes if a.classes is b.classes else a.classes | b.classes
+    targets = a.targets if a.targets is b.targets else a.targets | b.targets
     if len(classes) > _MANY or len(targets) > _MANY:
         # Too many to follow each: what was known first stays, and the value may be anything else as well.
         classes, targets, kinds = a.classes or classes, a.targets or targets, kinds | Kind.UNKNOWN
+    one, other = bool(a.kinds & Kind.TENSOR), bool(b.kinds & Kind.TENSOR)
+    tensor = a if one else b
+    both = one and other
+    data = Kind.TENSOR | Kind.SCALAR
+    element, items = a.element, a.items
+    if element is not b.element or items is not b.items:
+        element, items = _join_contents(a, b)
     return Value(
         kinds,
-        inferred=any(value.inferred for value in (a, b) if value.kinds & (Kind.TENSOR | Kind.SCALAR)),
-        dtype=tensors[0].dtype if tensors and all(t.dtype == tensors[0].dtype for t in tensors) else "",
-        single=bool(tensors) and all(t.single for t in tensors),
-        leaf=any(t.leaf for t in tensors),
-        classes=classes,
-        targets=targets,
-        items=items,
-        element=join(a.element or NOTHING, b.element or NOTHING) if a.element or b.element else None,
-        # A helper that wraps the compiler's own answer ("return is_compiling()", else "return False" where torch is too
-        # old to ask) answers what the compiler does: the constant False belongs to paths that tracing does not take.
-        constant=a.constant if both else (True if traced else MISSING),
-        low=min(a.low, b.low) if a.low is not None and b.low is not None else None,
-        high=max(a.high, b.high) if a.high is not None and b.high is not None else None,
-        traced=traced,
+        (a.inferred and bool(a.kinds & data)) or (b.inferred and bool(b.kinds & data)),
+        tensor.dtype if not both or a.dtype == b.dtype else "",
+        tensor.single if not both else a.single and b.single,
+        a.leaf and one or b.leaf and other,
+        classes,
+        targets,
+        items,
+        element,
+        known,
+        None if a.low is None or b.low is None else min(a.low, b.low),
+        None if a.high is None or b.high is None else max(a.high, b.high),
+        traced,
     )
+
+
+def _join_contents(a: Value, b: Value) -> tuple[Value | None, tuple[Value, ...] | None]:
+    element = join(a.element or NOTHING, b.element or NOTHING) if a.element or b.element else None
+    if a.items is not None and b.items is not None:
+        if len(a.items) != len(b.items):
+            return element, None
+        return element, tuple(map(join, a.items, b.items))
+    if a.kinds & b.kinds & Kind.CONTAINER:
+        return element, None
+    # One side is no container: what is known of the other one's elements stays true of it.
+    return element, a.items if a.items is not None else b.items
 
 
 def join_all(values: Iterable[Value]) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Union
 
@@ -40,10 +40,23 @@ _MAX_HOPS = 12
 
 
 class Index:
-    """Modules by path and by dotted name, and the definitions behind dotted names."""
+    """Modules by path and by dotted name, and the definitions behind dotted names.
 
-    def __init__(self, display: dict[str, str] | None = None) -> None:
-        self._display = display or {}
+    Args:
+        overlay: texts by absolute path that stand in for what is on disk; their paths are the reported ones.
+        parsed: modules by absolute path that another index parsed from the same text.
+        display: the path under which a file that is read from disk is reported.
+    """
+
+    def __init__(
+        self,
+        overlay: dict[str, SourceText] | None = None,
+        parsed: dict[str, Module] | None = None,
+        display: Callable[[str], str] = str,
+    ) -> None:
+        self._overlay = overlay or {}
+        self._display = display
+        self._parsed = parsed or {}
         self._by_path: dict[str, Module | None] = {}
         self._roots: dict[str, set[str]] = {}
         self._paths: dict[str, str | None] = {}
@@ -65,28 +78,27 @@ class Index:
         self._roots.setdefault(directory, set()).add(parts[0] if len(parts) > 1 or is_package else ANY)
         return ".".join(parts)
 
-    def load(self, path: str, text: bytes | None = None) -> Module | None:
+    def load(self, path: str) -> Module | None:
         """The module of a file, parsed once; ``None`` (and an entry in ``errors``) if that is not possible."""
         path = os.path.abspath(path)
         if path not in self._by_path:
-            self._by_path[path] = self._parse(path, text)
+            self._by_path[path] = self._parse(path)
         return self._by_path[path]
 
-    def _parse(self, path: str, data: bytes | None) -> Module | None:
+    def _parse(self, path: str) -> Module | None:
         name = self.add_root(path)
+        known = self._parsed.get(path)
+        if known is not None:
+            return known
         try:
-            if data is None:
+            source = self._overlay.get(path)
+            if source is None:
                 with open(path, "rb") as file:
-                    data = file.read()
-            source = SourceText.decode(self._display.get(path, path), data)
+                    source = SourceText.decode(self._display(path), file.read())
             return Module(source, name, os.path.basename(path) == "__init__.py")
         except (OSError, DecodeError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
             self.errors[path] = error
             return None
-
-    def path_of(self, path: str) -> str:
-        """The path under which a file is reported."""
-        return self._display.get(path, path)
 
     def find_module(self, name: str) -> Module | None:
         """The module of a dotted name if one of the roots holds it."""
@@ -224,6 +236,6 @@ class Index:
                 return base.methods[name]
         return None
 
-    def modules(self) -> list[Module]:
-        """All modules parsed so far."""
-        return [module for module in self._by_path.values() if module is not None]
+    def modules(self) -> dict[str, Module]:
+        """All modules parsed so far, by absolute path."""
+        return {path: module for path, module in self._by_path.items() if module is not None}

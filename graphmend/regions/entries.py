@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.com
 DISABLERS = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"})
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
+_COMPILE = re.compile(r"\b(?:compile|optimize)\b")
 RUNTIME_MARK = "graphmend runtime"
 """The docstring of a vendored runtime module starts with this."""
 
@@ -77,7 +79,7 @@ def entries(index: Index, module: Module) -> Iterator[Entry]:
 
 
 def _compiled(index: Index, module: Module) -> Iterator[Function]:
-    if "compile" not in module.source.text:
+    if not _COMPILE.search(module.source.text):
         return
     for function in module.functions:
         if decorator_names(index, function) & COMPILERS:

@@ -1,0 +1,224 @@
+"""From parsed files to findings: regions and flow over a set of files, then rules and plans, file by file."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from graphmend.config import AssumeCallers, Config
+from graphmend.findings import Applicability, Confidence, FileError, Finding, Fix, Frame, Impact, Range, Refusal, Severity
+from graphmend.fixes import plan_fix
+from graphmend.fixes.site import RuntimeImport, Site
+from graphmend.flow.interpreter import Facts
+from graphmend.flow.program import Program
+from graphmend.flow.values import ExternalName, Value
+from graphmend.model.index import Index
+from graphmend.model.module import Function, Module
+from graphmend.regions.impact import impact_of, parents_of
+from graphmend.rules.matcher import Match, Matcher
+from graphmend.rules.model import Rule
+
+_SEVERITY = {
+    Impact.SKIPS_FRAME: Severity.ERROR,
+    Impact.SPLITS_GRAPH: Severity.WARNING,
+    Impact.FULLGRAPH_ONLY: Severity.NOTE,
+}
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A finding with what a next pass needs to know of it.
+
+    Args:
+        finding: what is reported.
+        function: the qualified name of the function it lies in; fixes in the same function may change its plan.
+    """
+
+    finding: Finding
+    function: str
+
+
+class Analysis:
+    """Regions and flow for the entries of some files.
+
+    Args:
+        index: through which files are read and names resolved.
+        config: the settings of the run.
+        rules: the rules that are on.
+        observers: all known call rules whose fix is *outline*.
+    """
+
+    def __init__(self, index: Index, config: Config, rules: Sequence[Rule], observers: Sequence[Rule]) -> None:
+        self.index = index
+        self.config = config
+        self.matcher = Matcher(rules, observers)
+        self.program = Program(index)
+        self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
+        self._functions: dict[str, list[Function]] = {}
+
+    def enter(self, paths: Iterable[str]) -> Iterator[FileError]:
+        """Follow the regions that start in these files; yields what goes wrong inside graphmend."""
+        for path in paths:
+            module = self.index.load(path)
+            if module is None:
+                continue
+            try:
+                self.program.add_module(module)
+            except Exception as error:  # reported, and the other files go on
+                yield crash(module.path, "following its regions", error)
+        self._functions.clear()
+        for function in self._candidates():
+            self._functions.setdefault(os.path.abspath(function.module.path), []).append(function)
+
+    def _candidates(self) -> Iterator[Function]:
+        for function in self.program.traced():
+            if self.matcher.concerns(self.program.noted.get(function, ())):
+                yield function
+
+    def leads(self, path: str, runtime: RuntimeImport) -> Iterator[Lead | FileError]:
+        """The findings of one file, in no particular order; errors for what graphmend could not do."""
+        module = self.index.load(path)
+        if module is None:
+            return
+        functions = list(self._functions.get(os.path.abspath(path), ()))
+        if self.everywhere:
+            functions += [function for function in module.functions if function not in functions]
+        for function in functions:
+            failure = self.program.failures.get(function)
+            if failure is not None:
+                yield crash(module.path, f"interpreting {function.qualname}", failure)
+            try:
+                yield from self._function_leads(function, runtime)
+            except Exception as error:  # reported, and the other functions go on
+                yield crash(module.path, f"looking at {function.qualname}", error)
+
+    def _function_leads(self, function: Function, runtime: RuntimeImport) -> Iterator[Lead]:
+        facts = self.program.facts(function)
+        traced = self.program.states[function].traced if function in self.program.states else False
+        matches = [match for match in self.matcher.matches(self.program, facts) if traced or match.rule.region.value == "anywhere"]
+        if not matches:
+            return
+        parents = parents_of(function)
+        for match in _one_each(matches):
+            site = Site(self.program, function, facts, match.statement, match.node, parents, runtime)
+            yield Lead(self._finding(site, match), function.qualname)
+
+    def _finding(self, site: Site, match: Match) -> Finding:
+        function, rule = site.function, match.rule
+        module = function.module
+        place = place_of(module, match)
+        chain = self.program.chain(function)
+        frames = [Frame(each.module.path, line, each.qualname) for each, line in chain[:-1]]
+        frames.append(Frame(module.path, place.line, function.qualname))
+        breaking = match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
+        impact = impact_of(
+            function,
+            match.node if isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr) else breaking,
+            site.parents,
+            len(chain) == 1,
+            lambda expression: _traces_through(site.facts, expression),
+        )
+        fix, refusal = self._plan(site, match)
+        return Finding(
+            rule.code,
+            rule.name,
+            module.path,
+            place,
+            rule.severity or _SEVERITY[impact],
+            match.confidence,
+            impact,
+            message_of(rule, match, function),
+            tuple(frames),
+            rule.gb,
+            fix,
+            refusal,
+            source_line=module.source.line(place.line),
+        )
+
+    def _plan(self, site: Site, match: Match) -> tuple[Fix | None, Refusal | None]:
+        rule = match.rule
+        if rule.fix is None:
+            assert rule.refusal is not None
+            return None, Refusal("none", rule.refusal.obligation.value, rule.refusal.reason)
+        plan = plan_fix(site, rule.fix, match.captures)
+        if isinstance(plan, Refusal):
+            return None, plan
+        assumes = any(proof.how == "assumed" for proof in plan.proof)
+        if assumes and self.config.assume_callers is AssumeCallers.NONE:
+            changes = "what an exception leaves behind, where a caller out of sight catches it inside the region"
+            plan = replace(plan, applicability=Applicability.UNSAFE, changes=plan.changes or changes)
+        return plan, None
+
+
+def _one_each(matches: Sequence[Match]) -> Iterator[Match]:
+    """One match a statement and rule: the first, which is where a person looks."""
+    seen: set[tuple[int, str]] = set()
+    for match in matches:
+        key = (id(match.statement), match.rule.code)
+        if key not in seen:
+            seen.add(key)
+            yield match
+
+
+def place_of(module: Module, match: Match) -> Range:
+    """The range of a finding: from the keyword to the end of the test (and message), or the called name to the end."""
+    source, statement, node = module.source, match.statement, match.node
+    if isinstance(statement, (ast.If, ast.While)) and node is statement.test:
+        return source.range(source.span(statement)[0], source.span(node)[1])
+    if isinstance(statement, ast.Assert) and node is statement.test:
+        return source.range(*source.span(statement))
+    start, end = source.span(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _is_dotted(node.func):
+        start = source.span(node.func)[1] - len(node.func.attr)
+    return source.range(start, end)
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def message_of(rule: Rule, match: Match, function: Function) -> str:
+    """The text of a finding, its placeholders filled in from the source."""
+    source = function.module.source
+    values = {"callee": match.callee, "function": function.qualname}
+    if isinstance(match.node, ast.expr):
+        values["test"] = _brief(source.segment(match.node))
+    for name, captured in match.captures.items():
+        nodes = captured if isinstance(captured, tuple) else (captured,)
+        values[name] = _brief(", ".join(source.segment(node) for node in nodes))
+    text = rule.message
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def _brief(text: str, width: int = 60) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _traces_through(facts: Facts, expression: ast.expr) -> bool:
+    called = expression.func if isinstance(expression, ast.Call) else expression
+    value: Value = facts.value(called)
+    names = [target.name for target in value.targets if isinstance(target, ExternalName)]
+    return bool(names) and all(name.startswith("torch.") or name == "contextlib.nullcontext" for name in names)
+
+
+def crash(path: str, stage: str, error: Exception) -> FileError:
+    """The error to report when graphmend itself failed on a file."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    place = f" ({os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno})" if where else ""
+    return FileError(
+        path,
+        f"graphmend failed while {stage}: {type(error).__name__}: {error}{place}",
+        hint="this is a bug in graphmend; the rest of the run goes on",
+    )
+
+
+__all__ = ["Analysis", "Confidence", "Lead", "crash", "message_of", "place_of"]

@@ -1,0 +1,357 @@
+"""The pipeline: files in, a report out; with fixes, text in and text out until nothing more can be mended."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from graphmend.analysis import Analysis, Lead
+from graphmend.config import Config
+from graphmend.discover import discover, display_path
+from graphmend.files import write_atomically
+from graphmend.findings import Applicability, FileError, Finding, Fix, FixedFile, Report
+from graphmend.fixes import verify_edits
+from graphmend.fixes.site import RuntimeImport
+from graphmend.model.index import Index
+from graphmend.model.module import Module
+from graphmend.rules.loader import load_rules
+from graphmend.rules.model import Rule
+from graphmend.rules.select import ignored_codes, select_rules
+from graphmend.source.edits import apply_edits, choose_fixes
+from graphmend.source.shift import Shift
+from graphmend.source.text import DecodeError, SourceText
+from graphmend.suppress import find_suppressions
+from graphmend.vendoring import Vendored, runtime_for
+
+_PASSES = 10
+"""How often mended files are looked at again; more would mean that two fixes undo each other."""
+_HEAD = 2000
+"""How many characters at the top of a file may say that a program wrote it."""
+_STACK = 512 * 1024 * 1024
+_RECURSION = 50_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is asked to do.
+
+    Args:
+        paths: files and folders as given.
+        config: the settings.
+        fix: whether fixes are applied.
+        unsafe: whether unsafe fixes are applied too.
+        write: whether mended files are written; otherwise only the report holds their text.
+        stdin: the name and the text of standard input, linted in place of ``paths``.
+    """
+
+    paths: tuple[str, ...]
+    config: Config
+    fix: bool = False
+    unsafe: bool = False
+    write: bool = False
+    stdin: tuple[str, str] | None = None
+
+
+def run(request: Request) -> Report:
+    """Lint, and if asked mend, the files of a request.
+
+    Problems with single files are part of the report.
+
+    Raises:
+        UserError: the configuration or a rule pack cannot be used.
+    """
+    started = time.perf_counter()
+    rules = load_rules(request.config.packs)
+    session = _Session(request, select_rules(rules, request.config), rules)
+    report = _with_deep_stack(session.run)
+    return replace(report, seconds=time.perf_counter() - started)
+
+
+def _with_deep_stack(work: Callable[[], T]) -> T:
+    """Run ``work`` where calls may nest as deep as the call graph of a large model, without the collector's pauses."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # handed to the calling thread
+            failure.append(error)
+
+    limit, stack, collecting = sys.getrecursionlimit(), threading.stack_size(_STACK), gc.isenabled()
+    sys.setrecursionlimit(_RECURSION)
+    gc.disable()  # syntax trees and values hold no cycles worth finding; the collector would walk them again and again
+    try:
+        thread = threading.Thread(target=body, name="graphmend")
+        thread.start()
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(stack)
+        if collecting:
+            gc.enable()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+@dataclass
+class _File:
+    """One linted file in the course of a run."""
+
+    path: str
+    original: SourceText
+    source: SourceText
+    named: bool
+    generated: bool = False
+    count: int = 0
+    leads: list[Lead] = field(default_factory=list)
+
+
+class _Session:
+    def __init__(self, request: Request, rules: Sequence[Rule], known: Sequence[Rule]) -> None:
+        self.request = request
+        self.config = request.config
+        self.rules = rules
+        self.observers = [rule for rule in known if rule.fix is not None and rule.fix.transform == "outline"]
+        self.files: dict[str, _File] = {}
+        self.errors: list[FileError] = []
+        self.parsed: dict[str, Module] = {}
+        self.vendored: dict[str, Vendored] = {}
+
+    def run(self) -> Report:
+        count = self.read()
+        self.analyse(self.entry_files(), self.files)
+        if self.request.fix:
+            self.mend()
+        fixed = [
+            FixedFile(file.path, file.original.text, file.source.text, file.count)
+            for file in self.files.values()
+            if file.source is not file.original
+        ]
+        if self.request.write:
+            fixed = self.write(fixed)
+        findings = [lead.finding for file in self.files.values() for lead in file.leads]
+        findings.sort(key=lambda finding: finding.sort_key)
+        errors = sorted(dict.fromkeys(self.errors), key=lambda error: (error.path, error.line or 0))
+        return Report(tuple(findings), tuple(errors), tuple(fixed), count)
+
+    # ---------------------------------------------------------------- reading
+
+    def read(self) -> int:
+        """Read and decode what is to be linted; returns how many files there are."""
+        if self.request.stdin is not None:
+            name, text = self.request.stdin
+            path = display_path(name)
+            self.add(path, SourceText(path, text), named=True)
+            return 1
+        found = discover(self.request.paths, self.config)
+        self.errors += found.errors
+        for each in found.files:
+            try:
+                with open(each.path, "rb") as stream:
+                    data = stream.read()
+                self.add(each.path, SourceText.decode(each.path, data), each.named)
+            except OSError as error:
+                self.errors.append(FileError(each.path, f"cannot be read: {error.strerror or error}"))
+            except DecodeError as error:
+                self.errors.append(FileError(each.path, f"cannot be decoded: {error}"))
+        return len(found.files)
+
+    def add(self, path: str, source: SourceText, named: bool) -> None:
+        """Take a file into the run, unless it is no Python."""
+        matters = "torch" in source.text or any(rule.region.value == "anywhere" for rule in self.rules)
+        if not matters:
+            self.check_syntax(source)
+            return
+        head = source.text[:_HEAD].lower()
+        generated = any(marker.lower() in head for marker in self.config.generated_markers)
+        self.files[os.path.abspath(path)] = _File(path, source, source, named, generated)
+
+    def check_syntax(self, source: SourceText) -> None:
+        """A file without torch is not analysed, but one that is no Python is still told of."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(source.text, source.path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.errors.append(_unreadable(source, error))
+
+    def entry_files(self) -> list[str]:
+        """The files in which a region may start."""
+        words = ("forward", "compile")
+        return [path for path, file in self.files.items() if any(word in file.source.text for word in words)]
+
+    # ---------------------------------------------------------------- analysis
+
+    def analyse(self, entries: Iterable[str], report: Iterable[str]) -> Analysis:
+        """Follow the regions of ``entries`` and refresh the leads of the files in ``report``."""
+        overlay = {path: file.source for path, file in self.files.items()}
+        index = Index(overlay, self.parsed, display_path)
+        analysis = Analysis(index, self.config, self.rules, self.observers)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the parser's remarks on escapes in code that is only read
+            self.errors += analysis.enter(entries)
+            for path in report:
+                file = self.files[path]
+                file.leads = []
+                index.load(path)
+                error = index.errors.get(path)
+                if error is not None:
+                    self.errors.append(_unreadable(file.source, error))
+                    continue
+                for each in analysis.leads(path, self.runtime(path)):
+                    if isinstance(each, FileError):
+                        self.errors.append(each)
+                    else:
+                        file.leads.append(each)
+                file.leads = self.finish(file)
+        self.parsed = index.modules()
+        self.callers = analysis.program.caller_modules
+        return analysis
+
+    def runtime(self, path: str) -> RuntimeImport:
+        """How mended code in a file gets at the runtime."""
+        return runtime_for(path, self.config.runtime)
+
+    def finish(self, file: _File) -> list[Lead]:
+        """A file's leads with suppressions applied and silenced codes dropped."""
+        silenced = ignored_codes(os.path.abspath(file.path).replace(os.sep, "/"), self.config)
+        comments = find_suppressions(file.source.text) if file.leads else None
+        done: list[Lead] = []
+        for lead in file.leads:
+            finding = lead.finding
+            if silenced and finding.rule.startswith(silenced):
+                continue
+            if comments is not None and comments.silences(finding.rule, finding.range.line, finding.range.end_line):
+                finding = replace(finding, suppressed=True)
+            if file.generated:
+                finding = replace(finding, note=_origin(file.source, self.config))
+            done.append(replace(lead, finding=finding))
+        return done
+
+    # ---------------------------------------------------------------- fixing
+
+    def mend(self) -> None:
+        """Apply fixes until nothing more can be mended."""
+        pending = [path for path, file in self.files.items() if file.leads and self.may_mend(file)]
+        for _ in range(_PASSES):
+            again = [path for path in pending if self.mend_file(self.files[path])]
+            if not again:
+                return
+            entries = {path for path in again} | self.caller_files(again)
+            self.analyse(sorted(entries), again)
+            pending = again
+
+    def caller_files(self, paths: Iterable[str]) -> set[str]:
+        """The linted files from which calls reach the functions of these files."""
+        return {caller for path in paths for caller in self.callers(path) if caller in self.files}
+
+    def may_mend(self, file: _File) -> bool:
+        """Whether fixes of a file are applied: what a program wrote is only mended when named or asked for."""
+        return not file.generated or file.named or self.config.fix_generated
+
+    def applies(self, finding: Finding) -> bool:
+        """Whether a finding's fix is applied in this run."""
+        return (
+            finding.fix is not None
+            and not finding.suppressed
+            and finding.confidence.rank <= self.config.min_confidence.rank
+            and (self.request.unsafe or finding.fix.applicability is Applicability.SAFE)
+        )
+
+    def mend_file(self, file: _File) -> bool:
+        """Apply one pass of fixes; returns whether what is left has to be looked at again."""
+        wanted = [lead for lead in _outer_first(file.leads) if self.applies(lead.finding)]
+        fixes = [lead.finding.fix for lead in wanted if lead.finding.fix is not None]
+        chosen = self.sound(file, choose_fixes(fixes))
+        if not chosen:
+            return False
+        edits = list(dict.fromkeys(edit for fix in chosen for edit in fix.edits))
+        before = file.source
+        after = replace(before, text=apply_edits(before.text, edits))
+        touched = {lead.function for lead in wanted if lead.finding.fix in chosen}
+        left = [lead for lead in file.leads if lead.finding.fix not in chosen]
+        file.source = after
+        file.count += len(chosen)
+        self.parsed.pop(os.path.abspath(file.path), None)
+        for fix in chosen:
+            self.vendor(file, fix)
+        shift = Shift(before, after, edits)
+        file.leads = left
+        again = any(lead.function in touched for lead in left)
+        for other in self.files.values():
+            if other.leads and not (again and other is file):
+                other.leads = [replace(lead, finding=shift.finding(lead.finding)) for lead in other.leads]
+        return again
+
+    def sound(self, file: _File, fixes: list[Fix]) -> list[Fix]:
+        """The fixes after which the file still parses and its other code is unchanged."""
+        problem = verify_edits(file.source, [edit for fix in fixes for edit in fix.edits]) if fixes else None
+        if problem is None:
+            return fixes
+        kept: list[Fix] = []
+        for fix in fixes:
+            problem = verify_edits(file.source, [edit for each in (*kept, fix) for edit in each.edits])
+            if problem is None:
+                kept.append(fix)
+            else:
+                line = fix.edits[0].range.line
+                self.errors.append(FileError(file.path, f"a fix ({fix.transform}) was dropped: {problem}", line))
+        return kept
+
+    def vendor(self, file: _File, fix: Fix) -> None:
+        """Remember that a mended file needs the runtime beside it."""
+        if self.config.runtime is not None:
+            vendored = Vendored.beside(file.path, self.config.runtime)
+            self.vendored[vendored.path] = vendored
+
+    # ---------------------------------------------------------------- writing
+
+    def write(self, fixed: list[FixedFile]) -> list[FixedFile]:
+        """Write the mended files; returns those that could be written."""
+        written: list[FixedFile] = []
+        for vendored in self.vendored.values():
+            try:
+                vendored.write()
+            except OSError as error:
+                self.errors.append(FileError(display_path(vendored.path), f"cannot be written: {error.strerror or error}"))
+                return []
+        for each in fixed:
+            file = self.files[os.path.abspath(each.path)]
+            try:
+                write_atomically(each.path, file.source.encode(each.after))
+                written.append(each)
+            except (OSError, UnicodeEncodeError) as error:
+                self.errors.append(FileError(each.path, f"cannot be written: {error}"))
+        return written
+
+
+def _outer_first(leads: Iterable[Lead]) -> list[Lead]:
+    """Leads in the order of the source, a statement before those inside it."""
+    return sorted(leads, key=lambda lead: (lead.finding.range.line, lead.finding.range.column))
+
+
+def _unreadable(source: SourceText, error: Exception) -> FileError:
+    if isinstance(error, SyntaxError):
+        return FileError(source.path, f"syntax error: {error.msg}", error.lineno, error.offset)
+    return FileError(source.path, f"cannot be parsed: {type(error).__name__}: {error}")
+
+
+def _origin(source: SourceText, config: Config) -> str:
+    """What the top of a generated file says of where it comes from."""
+    for number in range(1, min(len(source.line_starts), 30) + 1):
+        line = source.line(number)
+        if any(marker.lower() in line.lower() for marker in config.generated_markers):
+            return f"this file is generated: {line.strip().strip('#').strip()}"
+    return "this file is generated"
