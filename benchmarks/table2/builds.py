@@ -44,7 +44,9 @@ class Build:
         before: breaks (`graphs - 1`) that the unmended model has.
         target: most breaks that the mended model may have; with 0 the call must be whole.
         paper: breaks that the paper's tool leaves.
-        note: what the last two cells of the table need said.
+        note: what the row needs said.
+        half: whether the model is in half precision.
+        others: further modeling files that it consists of.
     """
 
     name: str
@@ -58,6 +60,12 @@ class Build:
     paper: int
     note: str = ""
     half: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All modeling files of the build."""
+        return (self.modeling, *self.others)
 
 
 def _ids(seed: int, *shape: int, low: int = 3, high: int = OVERFLOW_TOKEN) -> Any:
@@ -517,6 +525,7 @@ _ALL = (
         calls=_detections,
         failure=_misaligned_shapes,
         modeling="models/grounding_dino/modeling_grounding_dino.py",
+        others=("models/bert/modeling_bert.py", "models/swin/modeling_swin.py"),
         before=16,
         target=7,
         paper=7,
@@ -552,11 +561,13 @@ QUICK = ("t5", "bart-half", "phi", "longformer")
 """Builds of the quick run: a message, a clamp, a rotary update, and one that keeps breaks."""
 
 SHARED_FILES = (
+    "activations.py",
+    "cache_utils.py",
+    "modeling_attn_mask_utils.py",
     "modeling_rope_utils.py",
     "modeling_utils.py",
-    "modeling_attn_mask_utils.py",
-    "cache_utils.py",
-    "activations.py",
+    "pytorch_utils.py",
+    "utils/generic.py",
 )
 """Files, relative to the package, that several builds run through besides their own modeling file."""
 

@@ -81,7 +81,7 @@ def freeze(items: Iterator[tuple[str, Any]], *, keep: bool = False) -> Tree:
 def state_leaves(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     """Parameters, buffers (persistent or not) and plain attributes of every module.
 
-    Configurations are entered too: code under test could write to them.
+    Configurations belong to it: code under test could write to them.
     """
     for name, module in model.named_modules():
         for key, value in module.named_parameters(recurse=False):
@@ -92,7 +92,7 @@ def state_leaves(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
         for key, value in vars(module).items():
             if key in _MODULE_INTERNALS or isinstance(value, torch.nn.Module) or callable(value):
                 continue
-            if key == "config" and hasattr(value, "to_dict"):
+            if hasattr(value, "to_dict"):
                 yield f"{name}.{key}", repr(sorted(value.to_dict().items(), key=lambda item: str(item[0])))
             else:
                 yield from leaves(value, f"{name}.{key}")

@@ -1,4 +1,4 @@
-"""The runs a build is measured with: how the model is entered, and what is asked of it.
+"""The runs that a build is measured with: how the model is entered, and what is asked of it.
 
 Importing this module imports neither torch nor transformers.
 """
@@ -22,6 +22,7 @@ class Run:
         double: in float64, as the reference for accuracy.
         failing: the build's call that raises, instead of its calls.
         cache: name of the Inductor cache folder; runs that share a name share the folder.
+        quick: whether the quick selection has it too.
     """
 
     name: str
@@ -33,6 +34,26 @@ class Run:
     double: bool = False
     failing: bool = False
     cache: str = ""
+    quick: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What is asked of the model, whatever way it is entered: runs are compared with runs of their own kind."""
+        if self.gradients:
+            return ", gradients"
+        if self.failing:
+            return ", failing"
+        return ", every warning" if self.always else ""
+
+    @property
+    def reference(self) -> str:
+        """The eager run of the unmended model that this run is compared with."""
+        return f"eager{self.kind}"
+
+    @property
+    def stock(self) -> str:
+        """The stock compiled run of the unmended model with the same backend; empty in eager."""
+        return "" if self.entry == "eager" else f"{self.backend}{self.kind}"
 
 
 def _runs(*runs: Run) -> dict[str, Run]:
@@ -40,23 +61,42 @@ def _runs(*runs: Run) -> dict[str, Run]:
 
 
 RUNS = _runs(
-    Run("eager"),
+    Run("eager", quick=True),
     Run("eager, every warning", always=True),
     Run("eager, gradients", gradients=True),
     Run("eager, float64", double=True),
-    Run("eager, failing", failing=True),
-    Run("count", entry="torch"),
+    Run("eager, failing", failing=True, quick=True),
+    Run("count", entry="torch", quick=True),
     Run("count, every warning", entry="torch", always=True),
-    Run("count, fullgraph", entry="torch", fullgraph=True),
+    Run("count, fullgraph", entry="torch", fullgraph=True, quick=True),
     Run("count, gradients", entry="torch", gradients=True),
-    Run("count, failing", entry="torch", failing=True),
-    Run("count, boundary", entry="graphmend"),
+    Run("count, failing", entry="torch", failing=True, quick=True),
+    Run("count, boundary", entry="graphmend", quick=True),
     Run("count, boundary, failing", entry="graphmend", failing=True),
-    Run("aot_eager", entry="torch", backend="aot_eager"),
+    Run("aot_eager", entry="torch", backend="aot_eager", quick=True),
     Run("aot_eager, gradients", entry="torch", backend="aot_eager", gradients=True),
-    Run("aot_eager, boundary", entry="graphmend", backend="aot_eager"),
+    Run("aot_eager, boundary", entry="graphmend", backend="aot_eager", quick=True),
     Run("inductor", entry="torch", backend="inductor", cache="plain"),
     Run("inductor, boundary", entry="graphmend", backend="inductor", cache="boundary"),
     Run("inductor, again", entry="torch", backend="inductor", cache="plain"),
     Run("inductor, boundary, again", entry="graphmend", backend="inductor", cache="boundary"),
 )
+
+CACHED = ("inductor, again", "inductor, boundary, again")
+"""Runs that a second worker makes, to find the first one's Inductor cache."""
+
+RENAMED_RUNS = ("eager", "eager, every warning", "eager, failing", "count")
+"""Runs that show whether a renamed copy still is the installed package."""
+
+
+def after_runs(*, quick: bool) -> list[str]:
+    """What is run on the mended model; the quick selection leaves out Inductor and gradients, among others."""
+    chosen = [run for run in RUNS.values() if not run.double and run.name not in CACHED]
+    return [run.name for run in chosen if run.quick or not quick]
+
+
+def before_runs(*, quick: bool) -> list[str]:
+    """What is run on the unmended model: everything that mended runs are compared with."""
+    mended = [RUNS[name] for name in after_runs(quick=quick)]
+    wanted = {name for run in mended for name in (run.reference, run.stock)}
+    return [name for name in RUNS if name in wanted or (name == "eager, float64" and not quick)]

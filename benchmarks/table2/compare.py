@@ -1,0 +1,192 @@
+"""What differs between two runs, and which differences do not count.
+
+A difference is a line of text. Stock `torch.compile` changes some things on its own (a stride, say); a compiled run is
+therefore given the stock compiled run of the unmended model as well, and a difference that this one shows in the very
+same words is a note, not a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+from benchmarks.table2.records import CallRecord, Messages, RunRecord, TensorRecord, Tree
+
+SLACK = 1.5
+"""How much larger than stock's an error may be: both are rounding noise, in differently fused loops."""
+
+FLOOR = {"torch.float16": 2.0**-11, "torch.bfloat16": 2.0**-8, "torch.float32": 2.0**-22}
+"""Relative errors up to this are rounding of the result itself: half a unit in the last place (two in float32)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a run shows against its reference.
+
+    Attributes:
+        run: name of the run.
+        differences: what counts.
+        notes: what does not, with the reason.
+    """
+
+    run: str
+    differences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def compare(
+    reference: RunRecord,
+    run: RunRecord,
+    stock: RunRecord | None = None,
+    *,
+    compiled: bool = False,
+    accuracy: RunRecord | None = None,
+) -> Comparison:
+    """Compares a run of the mended model with the unmended model in eager.
+
+    Args:
+        reference: the unmended model in eager.
+        run: the run to judge.
+        stock: the unmended model compiled with the same backend.
+        compiled: grant what is granted under compile only.
+        accuracy: the unmended model in float64; outputs are then judged against it and not bit for bit.
+    """
+    for record in (reference, run, *((stock,) if stock else ()), *((accuracy,) if accuracy else ())):
+        if record.error:
+            return Comparison(run.name, (f"{record.name} could not be run: {record.error.strip().splitlines()[-1]}",))
+    if len(reference.calls) != len(run.calls):
+        return Comparison(run.name, (f"{len(run.calls)} calls instead of {len(reference.calls)}",))
+    found, notes = [], []
+    for number in range(len(run.calls)):
+        known = set(_differences(reference, stock, number, compiled, accuracy)) if stock else set()
+        for difference in _differences(reference, run, number, compiled, accuracy):
+            if difference in known:
+                notes.append(f"{difference} (so does stock)")
+            elif difference.startswith(_LICENCE):
+                notes.append(difference)
+            else:
+                found.append(difference)
+        if accuracy and stock:
+            found.extend(_accuracy(reference, run, stock, accuracy, number))
+    return Comparison(run.name, tuple(found), tuple(notes))
+
+
+_LICENCE = "lazy cache: "
+
+
+def _differences(
+    reference: RunRecord, run: RunRecord, number: int, compiled: bool, accuracy: RunRecord | None
+) -> Iterator[str]:
+    left, right = reference.calls[number], run.calls[number]
+    where = f"call {number + 1}: "
+    yield from (where + text for text in _trees("output", left.outputs, right.outputs, bits=accuracy is None))
+    yield from (where + text for text in _trees("argument", left.arguments, right.arguments))
+    yield from (where + text for text in _trees("gradient of", left.gradients, right.gradients))
+    for text in _trees("state", left.state, right.state):
+        path = text.removeprefix("state ").removesuffix(" is new")
+        if compiled and text.endswith(" is new") and _appears_later(reference, run, number, path):
+            yield f"{_LICENCE}{where}{text}"
+        else:
+            yield where + text
+    if not compiled and left.aliases != right.aliases:
+        gained = sorted(set(right.aliases) - set(left.aliases))
+        lost = sorted(set(left.aliases) - set(right.aliases))
+        yield f"{where}shared storage differs: lost {lost[:3]}, gained {gained[:3]}"
+    for name, value in left.random.items():
+        if right.random.get(name) != value:
+            yield f"{where}the {name} random stream is elsewhere"
+    if left.raised != right.raised:
+        yield f"{where}raised {right.raised} instead of {left.raised}"
+    yield from (where + text for text in _messages(left.messages, right.messages))
+
+
+def _appears_later(reference: RunRecord, run: RunRecord, number: int, path: str) -> bool:
+    """Whether the unmended model creates the same attribute, with the same value, in a later call.
+
+    That is the licence for lazy caches: created earlier than in eager, never with another value.
+    """
+    value = run.calls[number].state[path]
+    later = [call.state[path] for call in reference.calls[number + 1 :] if path in call.state]
+    return bool(later) and later[0] == value
+
+
+def _trees(what: str, left: Tree, right: Tree, *, bits: bool = True) -> Iterator[str]:
+    """Differences of two trees; without `bits`, the elements of floating tensors are left to the accuracy check."""
+    for path in left.keys() - right.keys():
+        yield f"{what} {path} is missing"
+    for path in right.keys() - left.keys():
+        yield f"{what} {path} is new"
+    for path in left.keys() & right.keys():
+        one, other = left[path], right[path]
+        if one == other:
+            continue
+        if not isinstance(one, TensorRecord) or not isinstance(other, TensorRecord):
+            yield f"{what} {path} is {_short(other)} instead of {_short(one)}"
+            continue
+        for field in fields(TensorRecord):
+            if not field.compare or getattr(one, field.name) == getattr(other, field.name):
+                continue
+            if field.name == "digest":
+                if bits or "float" not in one.dtype:
+                    yield f"{what} {path}: other values ({other.digest[:8]} instead of {one.digest[:8]})"
+            else:
+                yield (
+                    f"{what} {path}: {field.name} {getattr(other, field.name)} instead of {getattr(one, field.name)}"
+                )
+
+
+def _messages(left: Messages, right: Messages) -> Iterator[str]:
+    for name in ("logs", "warnings"):
+        one, other = getattr(left, name), getattr(right, name)
+        if one != other:
+            yield f"{name}: {_listed(other)} instead of {_listed(one)}"
+    for name in ("stdout", "stderr"):
+        one, other = getattr(left, name), getattr(right, name)
+        if one != other:
+            yield f"{name}: {other[-200:]!r} instead of {one[-200:]!r}"
+
+
+def _listed(entries: tuple[object, ...]) -> str:
+    return f"{len(entries)} [{'; '.join(str(entry) for entry in entries)}]"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def error_of(value: object, exact: object) -> float:
+    """Relative root-mean-square error against a more exact tensor; infinite if they disagree on what is finite."""
+    import torch
+
+    assert isinstance(value, torch.Tensor)
+    assert isinstance(exact, torch.Tensor)
+    got, wanted = value.double().flatten(), exact.double().flatten()
+    finite = wanted.isfinite()
+    if got.shape != wanted.shape or bool((got.isfinite() != finite).any()):
+        return float("inf")
+    scale = float(wanted[finite].pow(2).sum().sqrt())
+    distance = float((got[finite] - wanted[finite]).pow(2).sum().sqrt())
+    return distance / scale if scale else distance
+
+
+def _accuracy(
+    reference: RunRecord, run: RunRecord, stock: RunRecord, accuracy: RunRecord, number: int
+) -> Iterator[str]:
+    """Floating outputs that are further from float64 than stock compiled code is.
+
+    Stock compiled code breaks its graphs, so its intermediate results are rounded where the breaks are; eager rounds
+    everywhere. The worse of the two is what a caller has today.
+    """
+    calls: list[CallRecord] = [record.calls[number] for record in (reference, run, stock, accuracy)]
+    for path, record in calls[0].outputs.items():
+        if not isinstance(record, TensorRecord) or "float" not in record.dtype:
+            continue
+        values = [call.outputs.get(path) for call in calls]
+        if not all(isinstance(value, TensorRecord) for value in values):
+            continue  # a missing output is reported already
+        eager, got, known, exact = (value.value for value in values if isinstance(value, TensorRecord))
+        error = error_of(got, exact)
+        limit = max(SLACK * error_of(known, exact), SLACK * error_of(eager, exact), FLOOR.get(record.dtype, 0.0))
+        if error > limit:
+            yield f"call {number + 1}: output {path}: error {error:.2e} against float64, at most {limit:.2e} allowed"
