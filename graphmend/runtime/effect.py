@@ -7,19 +7,34 @@ import hashlib
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, overload
 
 import torch
 from torch.compiler import is_dynamo_compiling
 
 from graphmend.runtime.codec import encode_call
+from graphmend.runtime.defer import make_body
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
-from graphmend.runtime.tracing import inside_arms, transform
+from graphmend.runtime.tracing import (
+    admit,
+    caller,
+    inlined_only,
+    inside_arms,
+    next_call,
+    stay_out_of_own_frame,
+    transform,
+)
 
 Parameters = ParamSpec("Parameters")
 
 
-def effect(function: Callable[Parameters, object]) -> Callable[Parameters, None]:
+@overload
+def effect(function: Callable[Parameters, object], /) -> Callable[Parameters, None]: ...
+@overload
+def effect(
+    *, validates: bool | None = None
+) -> Callable[[Callable[Parameters, object]], Callable[Parameters, None]]: ...
+def effect(function: Callable[..., object] | None = None, /, *, validates: bool | None = None) -> Callable[..., Any]:
     """Keep a function that only observes in the graph.
 
     In eager the result calls ``function``. While Dynamo traces, a call becomes one opaque operator that calls
@@ -27,60 +42,77 @@ def effect(function: Callable[Parameters, object]) -> Callable[Parameters, None]
     the same exception, no graph break. Where that cannot be done (an argument that no operator can carry, a
     ``torch.func`` transform, ``torch.export``), Dynamo sees the body itself, as if there were no decorator.
 
+    Between the body and the user's call lies one frame, in eager and in a graph: a ``stacklevel`` of 3 in the body
+    reports the line of the call.
+
     Args:
         function: A function at module level, without closure, that prints, logs, warns or raises and does nothing
             else. Its arguments may be tensors, numbers, strings, None, dtypes, devices, sizes, enum members, and
             tuples, lists and dicts of these.
+        validates: Whether it is there to stop the program, and so is never deferred (see ``graphmend.compile``). By
+            default, whether there is a ``raise`` or an ``assert`` in it; say so if it raises through a helper.
 
     Returns:
-        A function of the same arguments that returns None.
+        A function of the same arguments that returns None; without ``function``, a decorator.
 
     Raises:
         TypeError: ``function`` is not a plain function.
         ValueError: ``function`` is not defined at module level, so that no other process could find it.
     """
-    site = _site(function)
-    register_body(site, function)
+    if function is None:
+        return functools.partial(_decorate, validates)
+    return _decorate(validates, function)
 
-    @functools.wraps(function)
-    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        if is_dynamo_compiling() and _emit(site, args, kwargs):
+
+def _decorate(validates: bool | None, function: Callable[..., object]) -> Callable[..., None]:
+    plain = _check(function)
+    site = f"{plain.__module__}:{plain.__qualname__}#{_digest(plain.__code__)}"
+    body = make_body(plain, validates)
+    register_body(site, body)
+    wants_location = body.wants_location
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> None:
+        if is_dynamo_compiling() and _emit(site, wants_location, args, kwargs):
             return
-        function(*args, **kwargs)
+        plain(*args, **kwargs)
 
+    inlined_only(call, with_callees=True)
     return call
 
 
-def _emit(site: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _emit(site: str, wants_location: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Put the operator into the graph that is being traced; false when this call has to stay as it was."""
+    stay_out_of_own_frame()
     # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
     # Inside a transform the body would see other tensors than in eager (a batched one has no value of its own).
     if torch.compiler.is_exporting() or transform() or inside_arms():
         return False
+    number = next_call(site)
+    if number < 0:
+        return False
     tensors: list[torch.Tensor] = []
     ints: list[Any] = []
     layout = encode_call(args, kwargs, tensors, ints)
-    if layout is None:
+    if layout is None or not admit(site, number, layout):
         return False
-    OPERATOR(TOKEN, site, layout, tensors, ints)
+    OPERATOR(TOKEN, site, caller(__file__) if wants_location else "", layout, tensors, ints)
     return True
 
 
-def _site(function: Callable[..., object]) -> str:
-    """The name by which graphs, also cached and exported ones, refer to ``function``."""
+def _check(function: Callable[..., object]) -> types.FunctionType:
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"effect expects a function, not {function!r}")
+    name = function.__qualname__
     if (
         inspect.isgeneratorfunction(function)
         or inspect.iscoroutinefunction(function)
         or inspect.isasyncgenfunction(function)
     ):
-        raise TypeError(f"effect expects a plain function; {function.__qualname__} is a generator or a coroutine")
-    if not function.__qualname__.isidentifier() or function.__closure__:
-        raise ValueError(
-            f"effect expects a function defined at module level without a closure, not {function.__qualname__}"
-        )
-    return f"{function.__module__}:{function.__qualname__}#{_digest(function.__code__)}"
+        raise TypeError(f"effect expects a plain function; {name} is a generator or a coroutine")
+    if not name.isidentifier() or function.__closure__:
+        raise ValueError(f"effect expects a function defined at module level, without a closure, not {name}")
+    return function
 
 
 def _digest(code: types.CodeType) -> str:
@@ -90,15 +122,8 @@ def _digest(code: types.CodeType) -> str:
 def _content(code: types.CodeType) -> tuple[object, ...]:
     """What a code object does, without where it is: moving a function in its file is no change."""
     constants = [_content(item) if isinstance(item, types.CodeType) else _stable(item) for item in code.co_consts]
-    return (
-        code.co_code,
-        constants,
-        code.co_names,
-        code.co_varnames,
-        code.co_argcount,
-        code.co_kwonlyargcount,
-        code.co_flags,
-    )
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    return (code.co_code, constants, code.co_names, code.co_varnames, counts)
 
 
 def _stable(constant: object) -> str:

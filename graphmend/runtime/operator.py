@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from graphmend.runtime.codec import decode_call
+from graphmend.runtime.defer import Body, run
 
-_SCHEMA = "(Tensor(a!) token, str site, str layout, Tensor[] tensors, SymInt[] ints) -> ()"
+_SCHEMA = "(Tensor(a!) token, str site, str location, str layout, Tensor[] tensors, SymInt[] ints) -> ()"
 _TAGS = ("cudagraph_unsafe", "needs_exact_strides", "pt2_compliant_tag")
 
 
@@ -27,29 +27,29 @@ class UnknownSiteError(RuntimeError):
     def __init__(self, site: str) -> None:
         module = site.partition(":")[0]
         super().__init__(
-            f"the graph calls the effect {site!r}, which is not defined in this process: import the module {module!r} "
-            "in the version that the graph was made from before running the graph"
+            f"the graph calls the effect {site!r}, which is not defined in this process: import the module {module!r}, "
+            "in the version that the graph was made from, before running the graph"
         )
 
 
-_bodies: dict[str, Callable[..., object]] = {}
+_bodies: dict[str, Body] = {}
 
 
-def register_body(site: str, body: Callable[..., object]) -> None:
+def register_body(site: str, body: Body) -> None:
     """Make ``body`` what graphs mean by ``site``; the same site again replaces it."""
     _bodies[site] = body
 
 
-def _kernel(_token: torch.Tensor, site: str, layout: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]) -> None:
+def _kernel(
+    _token: torch.Tensor, site: str, location: str, layout: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]
+) -> None:
     body = _bodies.get(site)
     if body is None:
         raise UnknownSiteError(site)
-    args, kwargs = decode_call(layout, tensors, ints)
-    with torch.no_grad(), torch._C._DisableAutocast():
-        body(*args, **kwargs)
+    run(body, location, layout, tensors, ints)
 
 
-def _fake(_token: object, _site: str, _layout: str, _tensors: object, _ints: object) -> None:
+def _fake(*_args: object) -> None:
     return None
 
 

@@ -9,7 +9,15 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.tracing import enter_arms, is_static, known_true, leave_arms, transform
+from graphmend.runtime.tracing import (
+    enter_arms,
+    inlined_only,
+    is_static,
+    known_true,
+    leave_arms,
+    stay_out_of_own_frame,
+    transform,
+)
 
 Result = TypeVar("Result")
 Gradient = Literal[False, "where", "cond"]
@@ -45,8 +53,10 @@ def select(
         What the taken arm returns.
     """
     if is_dynamo_compiling() and isinstance(p, torch.Tensor):
-        # Where an arm breaks the graph or an operator in it fails, the break lies in a `try`: Dynamo then gives up on
-        # this whole frame and runs it in eager, which calls the taken arm only. What the other arm does never surfaces.
+        stay_out_of_own_frame()
+        # Where an arm breaks the graph or an operator in it fails, Dynamo breaks at the call of this function and has
+        # it run in eager: the taken arm is called only, and what the other one does never surfaces. Inside a `try`
+        # there is no other place where the broken trace could go on.
         try:
             selected = _predicate(p, true_fn, false_fn, grad, when)
         except Exception:
@@ -54,6 +64,9 @@ def select(
         if selected is not None:
             return selected[0]
     return true_fn() if p else false_fn()
+
+
+inlined_only(select, with_callees=False)
 
 
 def _predicate(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -45,13 +47,100 @@ def known_true(condition: Any) -> bool:
 
 @at_trace_time
 def transform() -> str:
-    """The ``torch.func`` transform around the traced code: ``""``, ``"vmap"`` (also when it is not the innermost) or ``"grad"``."""
+    """The ``torch.func`` transform around the traced code: ``""``, ``"vmap"`` (anywhere on the stack) or ``"grad"``."""
     if torch._C._functorch.maybe_current_level() is None:
         return ""
     from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 
     kinds = {interpreter.key() for interpreter in retrieve_all_functorch_interpreters()}
     return "vmap" if torch._C._functorch.TransformType.Vmap in kinds else "grad"
+
+
+@at_trace_time
+def caller(file: str) -> str:
+    """Where the traced code calls into ``file``, as ``LINE:FUNCTION:FILE``; empty if this cannot be told."""
+    from torch._guards import TracingContext
+
+    frames = [frame for frame in TracingContext.extract_stack() if frame.filename != file]
+    if not frames:
+        return ""
+    return f"{frames[-1].lineno}:{frames[-1].name}:{frames[-1].filename}"
+
+
+MAX_LAYOUTS = 3
+"""In how many ways one call may be compiled before it is left alone."""
+
+
+class _Calls(threading.local):
+    """How often each site was called in the trace under way in this thread."""
+
+    trace: tuple[object, int] | None = None
+    numbers: dict[str, int]
+
+
+_calls = _Calls()
+_layouts: weakref.WeakKeyDictionary[types.CodeType, dict[tuple[str, int], set[str]]] = weakref.WeakKeyDictionary()
+
+
+def _compiled_code() -> types.CodeType:
+    """The code of the frame that is being compiled."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    code: types.CodeType = InstructionTranslator.current_tx().f_code
+    return code
+
+
+@at_trace_time
+def next_call(site: str) -> int:
+    """The number of this call of ``site`` in the frame that is being compiled, or -1 if it is to be left alone.
+
+    A string or a constant that changes from call to call has the frame compiled for each of its values, until Dynamo
+    gives up on it for good. The unmended code broke there, and did not look at the value. So after
+    :data:`MAX_LAYOUTS` values the call breaks again.
+    """
+    trace = _current_trace()
+    if _calls.trace != trace:
+        _calls.trace, _calls.numbers = trace, {}
+    number = _calls.numbers[site] = _calls.numbers.get(site, -1) + 1
+    seen = _layouts.get(_compiled_code(), {}).get((site, number), ())
+    return -1 if len(seen) > MAX_LAYOUTS else number
+
+
+@at_trace_time
+def admit(site: str, number: int, layout: str) -> bool:
+    """Note the constants of a call, see :func:`next_call`; false if they have changed too often."""
+    seen = _layouts.setdefault(_compiled_code(), {}).setdefault((site, number), set())
+    seen.add(layout)
+    return len(seen) <= MAX_LAYOUTS
+
+
+_inlined_only: dict[types.CodeType, bool] = {}
+
+
+def inlined_only(function: Callable[..., Any], *, with_callees: bool) -> None:
+    """Let Dynamo follow ``function`` where traced code calls it, but never compile its frame on its own.
+
+    Dynamo comes to that where the caller's frame is not compiled or broke at the call. What is left to do then is what
+    eager does, and a graph of its own would be one graph more.
+
+    Args:
+        function: The function; it calls :func:`stay_out_of_own_frame` first thing when it is traced.
+        with_callees: Whether what it calls is not compiled either.
+    """
+    _inlined_only[function.__code__] = with_callees
+
+
+@at_trace_time
+def stay_out_of_own_frame() -> None:
+    """Give up the frame that is being traced if it is that of a function for :func:`inlined_only`."""
+    from torch._dynamo.exc import SkipFrame
+    from torch._dynamo.types import FrameAction, FrameExecStrategy
+
+    for code, with_callees in _inlined_only.items():
+        callees = FrameAction.SKIP if with_callees else FrameAction.DEFAULT
+        torch._C._dynamo.eval_frame.set_code_exec_strategy(code, FrameExecStrategy(FrameAction.SKIP, callees))
+    if _compiled_code() in _inlined_only:
+        raise SkipFrame("part of the graphmend runtime, called from a frame that is not compiled")
 
 
 class _Arms(threading.local):
@@ -61,17 +150,19 @@ class _Arms(threading.local):
     one finds the entry of another trace and takes no notice.
     """
 
-    trace: object = None
+    trace: tuple[object, int] | None = None
     depth: int = 0
 
 
 _arms = _Arms()
 
 
-def _current_trace() -> object:
+def _current_trace() -> tuple[object, int]:
+    """The compilation under way, and which attempt it is at."""
     from torch._guards import CompileContext
 
-    return CompileContext.current_trace_id()
+    context = CompileContext.try_get()
+    return (None, 0) if context is None else (weakref.ref(context), context.attempt)
 
 
 @at_trace_time
