@@ -8,7 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphmend.config import AssumeCallers, Config
-from graphmend.findings import Applicability, Confidence, FileError, Finding, Fix, Frame, Impact, Range, Refusal, Severity
+from graphmend.findings import (
+    Applicability,
+    Confidence,
+    FileError,
+    Finding,
+    Fix,
+    Frame,
+    Impact,
+    Range,
+    Refusal,
+    Severity,
+)
 from graphmend.fixes import plan_fix
 from graphmend.fixes.site import RuntimeImport, Site
 from graphmend.flow.interpreter import Facts
@@ -66,7 +77,7 @@ class Analysis:
                 continue
             try:
                 self.program.add_module(module)
-            except Exception as error:  # reported, and the other files go on
+            except Exception as error:  # noqa: BLE001 - reported, and the other files go on
                 yield crash(module.path, "following its regions", error)
         self._functions.clear()
         for function in self._candidates():
@@ -91,13 +102,17 @@ class Analysis:
                 yield crash(module.path, f"interpreting {function.qualname}", failure)
             try:
                 yield from self._function_leads(function, runtime)
-            except Exception as error:  # reported, and the other functions go on
+            except Exception as error:  # noqa: BLE001 - reported, and the other functions go on
                 yield crash(module.path, f"looking at {function.qualname}", error)
 
     def _function_leads(self, function: Function, runtime: RuntimeImport) -> Iterator[Lead]:
         facts = self.program.facts(function)
         traced = self.program.states[function].traced if function in self.program.states else False
-        matches = [match for match in self.matcher.matches(self.program, facts) if traced or match.rule.region.value == "anywhere"]
+        matches = [
+            match
+            for match in self.matcher.matches(self.program, facts)
+            if traced or match.rule.region.value == "anywhere"
+        ]
         if not matches:
             return
         parents = parents_of(function)
@@ -112,7 +127,9 @@ class Analysis:
         chain = self.program.chain(function)
         frames = [Frame(each.module.path, line, each.qualname) for each, line in chain[:-1]]
         frames.append(Frame(module.path, place.line, function.qualname))
-        breaking = match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
+        breaking = (
+            match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
+        )
         impact = impact_of(
             function,
             match.node if isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr) else breaking,

@@ -85,7 +85,7 @@ def _with_deep_stack(work: Callable[[], T]) -> T:
     def body() -> None:
         try:
             outcome.append(work())
-        except BaseException as error:  # handed to the calling thread
+        except BaseException as error:  # noqa: BLE001 - handed to the calling thread
             failure.append(error)
 
     limit, stack, collecting = sys.getrecursionlimit(), threading.stack_size(_STACK), gc.isenabled()
@@ -249,7 +249,7 @@ class _Session:
             again = [path for path in pending if self.mend_file(self.files[path])]
             if not again:
                 return
-            entries = {path for path in again} | self.caller_files(again)
+            entries = set(again) | self.caller_files(again)
             self.analyse(sorted(entries), again)
             pending = again
 
@@ -325,7 +325,9 @@ class _Session:
             try:
                 vendored.write()
             except OSError as error:
-                self.errors.append(FileError(display_path(vendored.path), f"cannot be written: {error.strerror or error}"))
+                self.errors.append(
+                    FileError(display_path(vendored.path), f"cannot be written: {error.strerror or error}")
+                )
                 return []
         for each in fixed:
             file = self.files[os.path.abspath(each.path)]

@@ -54,7 +54,9 @@ def runtime_for(path: str, vendor: Vendor | None) -> RuntimeImport:
     if top == os.path.dirname(mended) and not _is_package(top):
         if os.path.dirname(copy) != top:
             raise UserError(f"the runtime `{copy}` is not beside the file that imports it", path=path)
-        return RuntimeImport(f"import {module} as graphmend" if module != "graphmend" else "import graphmend", "graphmend")
+        return RuntimeImport(
+            f"import {module} as graphmend" if module != "graphmend" else "import graphmend", "graphmend"
+        )
     inside = os.path.relpath(os.path.dirname(copy), top)
     if inside.startswith(".."):
         raise UserError(f"the runtime `{copy}` is outside the package of the file that imports it", path=path)

@@ -164,9 +164,7 @@ class _Builder:
                 else:
                     self.current.items.append(statement)
 
-    def branch(
-        self, statement: ast.stmt, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
-    ) -> None:
+    def branch(self, statement: ast.stmt, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
         self.current.items.append(Test(test, statement))
         head = self.current
         taken = self.new()

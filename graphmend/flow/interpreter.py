@@ -24,9 +24,11 @@ from graphmend.flow.values import (
     Value,
     constant,
     container,
+    element,
     join,
     join_all,
     sequence,
+    shallow,
     target,
 )
 from graphmend.model.module import Function
@@ -40,6 +42,8 @@ DATA_TEST = "<test>"
 """Noted of a function that tests a value which may depend on tensor data."""
 
 _ROUNDS = 40
+_ADDING = frozenset({"append", "add", "appendleft", "insert", "setdefault"})
+_GROWING = _ADDING | {"extend", "update"}
 _NUMERIC = Kind.SIZE | Kind.STATIC | Kind.SCALAR
 
 
@@ -118,13 +122,13 @@ class Interpreter:
         return False
 
     def flow(self, block: Block, env: Environment, record: bool = False) -> Iterator[tuple[Block, Environment]]:
+        """Run one block; yields each block that may come next with the environment it is entered with."""
         self.recording = record
         raised = dict(env) if block.exceptional else env
         truth: bool | None = None
         for item in block.items:
             if isinstance(item, Test):
-                if record and self.facts is not None:
-                    self.facts.reached.add(id(item.statement))
+                self.reach(item.statement)
                 value = self.eval(item.expression, env)
                 if value.depends_on_data:
                     self.program.note(self.function, DATA_TEST)
@@ -150,57 +154,20 @@ class Interpreter:
         return bool(value.constant) if value.traced else None
 
     def execute(self, item: Item, env: Environment) -> None:
-        if self.recording and self.facts is not None and isinstance(item, ast.stmt):
-            self.facts.reached.add(id(item))
+        """Run one item of a block."""
+        if isinstance(item, ast.stmt):
+            self.reach(item)
         match item:
             case ast.Expr(value=value):
                 self.eval(value, env)
-            case ast.Assign(targets=targets, value=value):
-                result = self.eval(value, env)
-                for assigned in targets:
-                    self.assign(assigned, result, env)
-            case ast.AugAssign(target=assigned, op=op, value=value):
-                read = _load(assigned)
-                if self.facts is not None:
-                    self.facts.kept.append(read)
-                left = self.eval(read, env)
-                result = self.arithmetic(op, left, self.eval(value, env))
-                self.assign(assigned, result, env)
-            case ast.AnnAssign(target=assigned, annotation=annotation, value=value):
-                if value is not None:
-                    result = self.eval(value, env)
-                    if result.kinds & Kind.UNKNOWN:
-                        declared = self.program.annotation(annotation, self.function.module)
-                        result = declared if declared.kinds != Kind.UNKNOWN else result
-                    self.assign(assigned, result, env)
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign():
+                self._execute_assignment(item, env)
             case ast.Return(value=value):
                 self.results = join(self.results, self.eval(value, env) if value is not None else NONE)
-            case Iterate(statement=loop):
-                if self.recording and self.facts is not None:
-                    self.facts.reached.add(id(loop))
-                self.assign(loop.target, self.program.element(self.eval_again(loop.iter, env), self), env)
-            case Enter(item=entered):
-                if self.recording and self.facts is not None:
-                    self.facts.reached.add(id(item.statement))
-                value = self.eval(entered.context_expr, env)
-                if entered.optional_vars is not None:
-                    self.assign(entered.optional_vars, self.program.entered(value, self, entered.context_expr), env)
-            case Catch(handler=handler):
-                if handler.name:
-                    env[handler.name] = STATIC
-            case Case(case=case, statement=statement):
-                subject = self.eval_again(statement.subject, env)
-                self.bind_pattern(case.pattern, subject, env)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                nested = self.function.nested.get(id(item))
-                if nested is not None:
-                    self.program.close(nested, env)
-                    env[item.name] = self.program.decorated(nested, self)
-            case ast.ClassDef():
-                env[item.name] = UNKNOWN
-            case ast.Import() | ast.ImportFrom():
-                for name, binding in self.function.module.import_bindings(item).items():
-                    env[name] = self.program.named(binding.target)
+            case Iterate() | Enter() | Catch() | Case():
+                self._execute_header(item, env)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
+                self._execute_definition(item, env)
             case ast.Delete(targets=targets):
                 for deleted in targets:
                     if isinstance(deleted, ast.Name):
@@ -210,11 +177,68 @@ class Interpreter:
                     if part is not None:
                         self.eval(part, env)
 
+    def reach(self, statement: ast.stmt) -> None:
+        """Note that tracing gets to a statement."""
+        if self.recording and self.facts is not None:
+            self.facts.reached.add(id(statement))
+
+    def _execute_assignment(self, item: ast.Assign | ast.AugAssign | ast.AnnAssign, env: Environment) -> None:
+        match item:
+            case ast.Assign(targets=targets, value=value):
+                result = self.eval(value, env)
+                for assigned in targets:
+                    self.assign(assigned, result, env)
+            case ast.AugAssign(target=assigned, op=op, value=value):
+                read = _load(assigned)
+                if self.facts is not None:
+                    self.facts.kept.append(read)
+                left = self.eval(read, env)
+                self.assign(assigned, self.arithmetic(op, left, self.eval(value, env)), env)
+            case ast.AnnAssign(target=assigned, annotation=annotation, value=ast.expr() as value):
+                result = self.eval(value, env)
+                if result.kinds & Kind.UNKNOWN:
+                    declared = self.program.annotations.value(annotation, self.function.module)
+                    result = declared if declared.kinds != Kind.UNKNOWN else result
+                self.assign(assigned, result, env)
+
+    def _execute_header(self, item: Iterate | Enter | Catch | Case, env: Environment) -> None:
+        match item:
+            case Iterate(statement=loop):
+                self.reach(loop)
+                self.assign(loop.target, element(self.eval_again(loop.iter, env)), env)
+            case Enter(item=entered, statement=statement):
+                self.reach(statement)
+                self.eval(entered.context_expr, env)
+                if entered.optional_vars is not None:
+                    self.assign(entered.optional_vars, UNKNOWN, env)
+            case Catch(handler=handler):
+                if handler.name:
+                    env[handler.name] = STATIC
+            case Case(case=case, statement=statement):
+                self.bind_pattern(case.pattern, self.eval_again(statement.subject, env), env)
+
+    def _execute_definition(
+        self,
+        item: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom,
+        env: Environment,
+    ) -> None:
+        if isinstance(item, (ast.Import, ast.ImportFrom)):
+            for name, binding in self.function.module.import_bindings(item).items():
+                env[name] = self.program.bindings.named(binding.target)
+            return
+        nested = self.function.nested.get(id(item))
+        if nested is None:
+            env[item.name] = UNKNOWN
+            return
+        self.program.bindings.close(nested, env)
+        env[item.name] = self.program.bindings.decorated(nested, self)
+
     def eval_again(self, node: ast.expr, env: Environment) -> Value:
         """The value of an expression whose effects were accounted for before (a loop's iterable)."""
         return self.eval(node, dict(env))
 
     def bind_pattern(self, pattern: ast.pattern, subject: Value, env: Environment) -> None:
+        """Bind the names of a ``match`` pattern."""
         for node in ast.walk(pattern):
             if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
                 env[node.name] = subject if node is pattern else UNKNOWN
@@ -224,6 +248,7 @@ class Interpreter:
     # ---------------------------------------------------------------- assignment and narrowing
 
     def assign(self, node: ast.expr, value: Value, env: Environment) -> None:
+        """Bind the target of an assignment."""
         match node:
             case ast.Name(id=name):
                 _forget(name, env)
@@ -232,7 +257,7 @@ class Interpreter:
                     self.facts.values[id(node)] = value
             case ast.Attribute(value=owner, attr=attr):
                 holder = self.eval(owner, env)
-                self.program.write_attribute(holder, attr, value)
+                self.program.heap.write(holder, attr, value)
                 key = _path(node)
                 if key:
                     _forget(key, env)
@@ -242,23 +267,20 @@ class Interpreter:
                 self.eval(index, env)
                 key = _path(owner)
                 if holder.may(Kind.CONTAINER) and key and key in env:
-                    element = join(holder.element or NOTHING, value)
-                    env[key] = replace(holder, items=None, element=element)
+                    env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, value)))
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 self.unpack(elements, value, env)
             case ast.Starred(value=inner):
-                self.assign(inner, container(self.program.element(value, self)), env)
+                self.assign(inner, container(element(value)), env)
 
     def unpack(self, elements: Sequence[ast.expr], value: Value, env: Environment) -> None:
-        starred = [i for i, element in enumerate(elements) if isinstance(element, ast.Starred)]
+        """Bind the names of a tuple target."""
+        starred = any(isinstance(each, ast.Starred) for each in elements)
         items = value.items
-        if items is not None and not starred and len(items) == len(elements):
-            for element, item in zip(elements, items):
-                self.assign(element, item, env)
-            return
-        each = self.program.element(value, self)
-        for element in elements:
-            self.assign(element, each, env)
+        if items is None or starred or len(items) != len(elements):
+            items = (element(value),) * len(elements)
+        for each, item in zip(elements, items):
+            self.assign(each, item, env)
 
     def narrow(self, test: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of a condition."""
@@ -284,9 +306,10 @@ class Interpreter:
         last = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         if last != dotted.rpartition(".")[2]:
             return False
-        return self.eval(node, dict(env)).targets == self.program.named(dotted).targets
+        return self.eval(node, dict(env)).targets == self.program.bindings.named(dotted).targets
 
     def refine(self, node: ast.expr, env: Environment, keep: int, positive: bool) -> None:
+        """Note that a name or attribute certainly has, or certainly has not, the kinds ``keep``."""
         key = _path(node.target if isinstance(node, ast.NamedExpr) else node)
         if not key:
             return
@@ -302,10 +325,11 @@ class Interpreter:
                 env[key] = UNKNOWN
 
     def narrow_instance(self, subject: ast.expr, types: ast.expr, sense: bool, env: Environment) -> None:
+        """Refine the environment by the outcome of ``isinstance(subject, types)``."""
         key = _path(subject)
         if not key:
             return
-        declared = self.program.annotation_union(types, self, env)
+        declared = self.program.annotations.instance_test(types, self, env)
         if declared.kinds & Kind.UNKNOWN:
             return
         value = env[key] if key in env else self.eval(subject, dict(env))
@@ -336,49 +360,74 @@ class Interpreter:
 
     recording = False
 
-    def constant(self, node: ast.Constant, env: Environment) -> Value:
+    def _constant(self, node: ast.Constant, env: Environment) -> Value:
         value = node.value
         return constant(value) if isinstance(value, (str, bytes, int, float, bool, type(None))) else STATIC
 
-    def name(self, node: ast.Name, env: Environment) -> Value:
+    def _name(self, node: ast.Name, env: Environment) -> Value:
         value = env.get(node.id)
-        return value if value is not None else self.program.free_name(self.function, node.id)
+        return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
-    def attribute(self, node: ast.Attribute, env: Environment) -> Value:
+    def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
         key = _path(node)
         if key and key in env:
             self.eval(node.value, env)
             return env[key]
-        return self.program.attribute(self.eval(node.value, env), node.attr, self)
+        return self.program.heap.read(self.eval(node.value, env), node.attr, self)
 
-    def subscript(self, node: ast.Subscript, env: Environment) -> Value:
-        return self.program.subscript(self.eval(node.value, env), self.eval(node.slice, env), node, self)
+    def _subscript(self, node: ast.Subscript, env: Environment) -> Value:
+        return self.item(self.eval(node.value, env), self.eval(node.slice, env), node)
 
-    def slice(self, node: ast.Slice, env: Environment) -> Value:
+    def item(self, holder: Value, index: Value, node: ast.Subscript) -> Value:
+        """The value of ``holder[index]``."""
+        results: list[Value] = []
+        if holder.may(Kind.TENSOR):
+            results.append(Value(Kind.TENSOR, inferred=holder.inferred, dtype=holder.dtype))
+        if holder.may(Kind.CONTAINER) or holder.element is not None:
+            position = index.constant
+            if isinstance(node.slice, ast.Slice):
+                results.append(replace(holder, items=None, constant=MISSING))
+            elif isinstance(position, int) and holder.items and -len(holder.items) <= position < len(holder.items):
+                results.append(holder.items[position])
+            else:
+                results.append(element(replace(holder, kinds=Kind.CONTAINER)))
+        if holder.may(Kind.SIZE) and not holder.may(Kind.CONTAINER):
+            results.append(SIZE)
+        if holder.may(Kind.STATIC):
+            results.append(STATIC)
+        if holder.may(Kind.SCALAR):
+            results.append(replace(SCALAR, inferred=holder.inferred))
+        if holder.may(Kind.OBJECT) and holder.element is None:
+            results.append(self.program.calls.call_method(holder, "__getitem__", [index], node, self))
+        return join_all(results) if results else UNKNOWN
+
+    def _slice(self, node: ast.Slice, env: Environment) -> Value:
         parts = [self.eval(part, env) for part in (node.lower, node.upper, node.step) if part is not None]
         data = any(part.depends_on_data for part in parts)
         return SCALAR if data else STATIC
 
-    def sequence(self, node: ast.Tuple | ast.List | ast.Set, env: Environment) -> Value:
+    def _sequence(self, node: ast.Tuple | ast.List | ast.Set, env: Environment) -> Value:
         values = [self.eval(element, env) for element in node.elts]
         if any(isinstance(element, ast.Starred) for element in node.elts) or isinstance(node, ast.Set):
             return container(join_all(values))
         return sequence(values)
 
-    def starred(self, node: ast.Starred, env: Environment) -> Value:
-        return self.program.element(self.eval(node.value, env), self)
+    def _starred(self, node: ast.Starred, env: Environment) -> Value:
+        return element(self.eval(node.value, env))
 
-    def dictionary(self, node: ast.Dict, env: Environment) -> Value:
+    def _dictionary(self, node: ast.Dict, env: Environment) -> Value:
         values = [self.eval(value, env) for value in node.values]
         for key in node.keys:
             if key is not None:
                 self.eval(key, env)
         return container(join_all(values))
 
-    def comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment) -> Value:
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment
+    ) -> Value:
         inner = dict(env)
         for generator in node.generators:
-            self.assign(generator.target, self.program.element(self.eval(generator.iter, inner), self), inner)
+            self.assign(generator.target, element(self.eval(generator.iter, inner)), inner)
             for condition in generator.ifs:
                 self.eval(condition, inner)
                 self.narrow(condition, True, inner)
@@ -387,13 +436,29 @@ class Interpreter:
             return container(self.eval(node.value, inner))
         return container(self.eval(node.elt, inner))
 
-    def call(self, node: ast.Call, env: Environment) -> Value:
+    def _call(self, node: ast.Call, env: Environment) -> Value:
         callee = self.eval(node.func, env)
         arguments = [self.eval(argument, env) for argument in node.args]
         keywords = [(keyword.arg, self.eval(keyword.value, env)) for keyword in node.keywords]
-        return self.program.call(callee, arguments, keywords, node, self)
+        result = self.program.calls.call(callee, arguments, keywords, node, self)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING and arguments:
+            self.grow(node.func, arguments, env)
+        return result
 
-    def if_expression(self, node: ast.IfExp, env: Environment) -> Value:
+    def grow(self, method: ast.Attribute, arguments: Sequence[Value], env: Environment) -> None:
+        """Remember what ``list.append`` and the like put into a container."""
+        key = _path(method.value)
+        holder = env[key] if key and key in env else None
+        added = arguments[-1] if method.attr in _ADDING else element(arguments[-1])
+        if holder is not None and holder.may(Kind.CONTAINER):
+            env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, added)))
+        elif isinstance(method.value, ast.Attribute):
+            stored = self.eval(method.value, dict(env))
+            if stored.only(Kind.CONTAINER):
+                owner = self.eval(method.value.value, dict(env))
+                self.program.heap.write(owner, method.value.attr, container(added))
+
+    def _if_expression(self, node: ast.IfExp, env: Environment) -> Value:
         tested = self.eval(node.test, env)
         if tested.depends_on_data:
             self.program.note(self.function, DATA_TEST)
@@ -406,7 +471,7 @@ class Interpreter:
                 outcomes.append(self.eval(branch, narrowed))
         return join_all(outcomes)
 
-    def boolean(self, node: ast.BoolOp, env: Environment) -> Value:
+    def _boolean(self, node: ast.BoolOp, env: Environment) -> Value:
         conjunction = isinstance(node.op, ast.And)
         results: list[Value] = []
         narrowed = dict(env)
@@ -424,7 +489,7 @@ class Interpreter:
             return replace(STATIC, constant=conjunction, traced=True)
         return replace(join_all(results), constant=MISSING, traced=False)
 
-    def unary(self, node: ast.UnaryOp, env: Environment) -> Value:
+    def _unary(self, node: ast.UnaryOp, env: Environment) -> Value:
         value = self.eval(node.operand, env)
         if isinstance(node.op, ast.Not):
             if value.traced:
@@ -436,10 +501,11 @@ class Interpreter:
             return replace(value, leaf=False, low=None, high=None)
         return replace(value, constant=MISSING, low=None, high=None)
 
-    def binary(self, node: ast.BinOp, env: Environment) -> Value:
+    def _binary(self, node: ast.BinOp, env: Environment) -> Value:
         return self.arithmetic(node.op, self.eval(node.left, env), self.eval(node.right, env))
 
     def arithmetic(self, op: ast.operator, left: Value, right: Value) -> Value:
+        """The value of a binary operation."""
         kinds: int = Kind.NOTHING
         tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
         others = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
@@ -460,7 +526,9 @@ class Interpreter:
             else:
                 kinds |= Kind.STATIC
         if not kinds & Kind.TENSOR:
-            return Value(kinds or Kind.UNKNOWN, inferred=bool(kinds & Kind.SCALAR) and (left.inferred or right.inferred))
+            return Value(
+                kinds or Kind.UNKNOWN, inferred=bool(kinds & Kind.SCALAR) and (left.inferred or right.inferred)
+            )
         comparison = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
         booleans = all(value.dtype == "bool" for value in tensors)
         scalars = all(value.single or not value.may(Kind.TENSOR) and value.only(_NUMERIC) for value in (left, right))
@@ -469,11 +537,17 @@ class Interpreter:
         return Value(
             kinds,
             inferred=all(value.inferred for value in tensors),
-            dtype="bool" if comparison and booleans else "float" if floating else "int" if integral and len(tensors) == 2 else "",
+            dtype="bool"
+            if comparison and booleans
+            else "float"
+            if floating
+            else "int"
+            if integral and len(tensors) == 2
+            else "",
             single=scalars,
         )
 
-    def compare(self, node: ast.Compare, env: Environment) -> Value:
+    def _compare(self, node: ast.Compare, env: Environment) -> Value:
         left = self.eval(node.left, env)
         results: list[Value] = []
         for op, comparator in zip(node.ops, node.comparators):
@@ -485,37 +559,37 @@ class Interpreter:
         joined = join_all(results)
         return joined if not joined.may(Kind.TENSOR) else replace(joined, single=all(r.single for r in results))
 
-    def formatted(self, node: ast.JoinedStr, env: Environment) -> Value:
+    def _formatted(self, node: ast.JoinedStr, env: Environment) -> Value:
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 self.eval(part, env)
         return STATIC
 
-    def formatted_value(self, node: ast.FormattedValue, env: Environment) -> Value:
+    def _formatted_value(self, node: ast.FormattedValue, env: Environment) -> Value:
         self.eval(node.value, env)
         if node.format_spec is not None:
             self.eval(node.format_spec, env)
         return STATIC
 
-    def lambda_(self, node: ast.Lambda, env: Environment) -> Value:
+    def _lambda(self, node: ast.Lambda, env: Environment) -> Value:
         nested = self.function.nested.get(id(node))
         if nested is None:
             return UNKNOWN
-        self.program.close(nested, env)
+        self.program.bindings.close(nested, env)
         return target(nested)
 
-    def walrus(self, node: ast.NamedExpr, env: Environment) -> Value:
+    def _walrus(self, node: ast.NamedExpr, env: Environment) -> Value:
         value = self.eval(node.value, env)
         self.assign(node.target, value, env)
         return value
 
-    def await_(self, node: ast.Await, env: Environment) -> Value:
+    def _await(self, node: ast.Await, env: Environment) -> Value:
         return self.eval(node.value, env)
 
-    def yield_(self, node: ast.Yield | ast.YieldFrom, env: Environment) -> Value:
+    def _yield(self, node: ast.Yield | ast.YieldFrom, env: Environment) -> Value:
         value = self.eval(node.value, env) if node.value is not None else NONE
         if isinstance(node, ast.YieldFrom):
-            value = self.program.element(value, self)
+            value = element(value)
         self.yields = join(self.yields, value)
         return UNKNOWN
 
@@ -527,7 +601,9 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         inside = right.element if right.may(Kind.CONTAINER) else None
         data = left.depends_on_data or right.may(Kind.TENSOR) or (inside is not None and inside.may(Kind.TENSOR))
-        data = data and not (right.may(Kind.STATIC) and right.only(Kind.STATIC) and not left.may(Kind.TENSOR | Kind.SCALAR))
+        data = data and not (
+            right.may(Kind.STATIC) and right.only(Kind.STATIC) and not left.may(Kind.TENSOR | Kind.SCALAR)
+        )
         return replace(SCALAR, inferred=left.inferred or right.inferred) if data else STATIC
     if left.constant is None or right.constant is None:
         return STATIC  # `t == None` compares identities in effect
@@ -613,33 +689,33 @@ def _load(node: ast.expr) -> ast.expr:
 
 
 _HANDLERS: dict[type[ast.expr], Callable[..., Value]] = {
-    ast.Constant: Interpreter.constant,
-    ast.Name: Interpreter.name,
-    ast.Attribute: Interpreter.attribute,
-    ast.Subscript: Interpreter.subscript,
-    ast.Slice: Interpreter.slice,
-    ast.Tuple: Interpreter.sequence,
-    ast.List: Interpreter.sequence,
-    ast.Set: Interpreter.sequence,
-    ast.Starred: Interpreter.starred,
-    ast.Dict: Interpreter.dictionary,
-    ast.ListComp: Interpreter.comprehension,
-    ast.SetComp: Interpreter.comprehension,
-    ast.GeneratorExp: Interpreter.comprehension,
-    ast.DictComp: Interpreter.comprehension,
-    ast.Call: Interpreter.call,
-    ast.IfExp: Interpreter.if_expression,
-    ast.BoolOp: Interpreter.boolean,
-    ast.UnaryOp: Interpreter.unary,
-    ast.BinOp: Interpreter.binary,
-    ast.Compare: Interpreter.compare,
-    ast.JoinedStr: Interpreter.formatted,
-    ast.FormattedValue: Interpreter.formatted_value,
-    ast.Lambda: Interpreter.lambda_,
-    ast.NamedExpr: Interpreter.walrus,
-    ast.Await: Interpreter.await_,
-    ast.Yield: Interpreter.yield_,
-    ast.YieldFrom: Interpreter.yield_,
+    ast.Constant: Interpreter._constant,
+    ast.Name: Interpreter._name,
+    ast.Attribute: Interpreter._attribute,
+    ast.Subscript: Interpreter._subscript,
+    ast.Slice: Interpreter._slice,
+    ast.Tuple: Interpreter._sequence,
+    ast.List: Interpreter._sequence,
+    ast.Set: Interpreter._sequence,
+    ast.Starred: Interpreter._starred,
+    ast.Dict: Interpreter._dictionary,
+    ast.ListComp: Interpreter._comprehension,
+    ast.SetComp: Interpreter._comprehension,
+    ast.GeneratorExp: Interpreter._comprehension,
+    ast.DictComp: Interpreter._comprehension,
+    ast.Call: Interpreter._call,
+    ast.IfExp: Interpreter._if_expression,
+    ast.BoolOp: Interpreter._boolean,
+    ast.UnaryOp: Interpreter._unary,
+    ast.BinOp: Interpreter._binary,
+    ast.Compare: Interpreter._compare,
+    ast.JoinedStr: Interpreter._formatted,
+    ast.FormattedValue: Interpreter._formatted_value,
+    ast.Lambda: Interpreter._lambda,
+    ast.NamedExpr: Interpreter._walrus,
+    ast.Await: Interpreter._await,
+    ast.Yield: Interpreter._yield,
+    ast.YieldFrom: Interpreter._yield,
 }
 
 

@@ -72,7 +72,15 @@ class ObjectMethod:
     receiver: Value
 
 
-Target = Union[Function, Class, Module, Bound, ExternalName, TensorMethod, ObjectMethod]
+@dataclass(frozen=True, slots=True)
+class Super:
+    """``super()`` inside a method of ``owner``, called on ``receiver``."""
+
+    owner: Class
+    receiver: Value
+
+
+Target = Union[Function, Class, Module, Bound, ExternalName, TensorMethod, ObjectMethod, Super]
 ClassRef = Union[Class, ExternalName]
 
 
@@ -292,3 +300,28 @@ def _join_contents(a: Value, b: Value) -> tuple[Value | None, tuple[Value, ...] 
 def join_all(values: Iterable[Value]) -> Value:
     """The join of any number of values; ``NOTHING`` for none."""
     return reduce(join, values, NOTHING)
+
+
+def settled(value: Value) -> Value:
+    """The value without what would keep a fixed point from being reached soon: literal values and bounds."""
+    if value.constant is MISSING or value.constant is None or value.traced:
+        return value if value.low is None or value.kinds & Kind.TENSOR else replace(value, low=None, high=None)
+    if isinstance(value.constant, str):
+        return value
+    return replace(value, constant=MISSING, low=None, high=None)
+
+
+def element(value: Value) -> Value:
+    """What iterating over a value gives."""
+    results: list[Value] = []
+    if value.may(Kind.CONTAINER) or value.element is not None:
+        results.append(value.element if value.element is not None and value.element.kinds else UNKNOWN)
+    if value.may(Kind.TENSOR):
+        results.append(Value(Kind.TENSOR, inferred=value.inferred, dtype=value.dtype))
+    if value.may(Kind.SIZE) and not value.may(Kind.CONTAINER):
+        results.append(SIZE)
+    if value.may(Kind.STATIC):
+        results.append(STATIC)
+    if value.may(Kind.SCALAR):
+        results.append(replace(SCALAR, inferred=value.inferred))
+    return join_all(results) if results else UNKNOWN

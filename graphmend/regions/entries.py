@@ -12,7 +12,9 @@ from graphmend.model.module import Class, Function, Module
 from graphmend.signatures import torch
 
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.compile", "graphmend.runtime.compile"})
-DISABLERS = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"})
+DISABLERS = frozenset(
+    {"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"}
+)
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
 _COMPILE = re.compile(r"\b(?:compile|optimize)\b")

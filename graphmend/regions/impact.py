@@ -26,8 +26,8 @@ def impact_of(
 ) -> Impact:
     """The cost of a break at ``node``.
 
-    Inside a loop, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole frame. As the first
-    or last statement of an entry, no second graph comes of it, though ``fullgraph=True`` fails.
+    Inside a loop, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole frame. As the
+    first or last statement of an entry, no second graph comes of it, though ``fullgraph=True`` fails.
 
     Args:
         function: the function that holds the node.
@@ -49,13 +49,13 @@ def impact_of(
                 return Impact.SKIPS_FRAME
         child, parent = parent, parents.get(id(parent))
     body = [statement for statement in function.body if not _is_docstring(statement)]
-    top = _top_statement(function, node, parents)
+    top = _top_statement(node, parents)
     if is_entry and body and top is node and top in (body[0], body[-1]) and isinstance(top, ast.Expr):
         return Impact.FULLGRAPH_ONLY
     return Impact.SPLITS_GRAPH
 
 
-def _top_statement(function: Function, node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
+def _top_statement(node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
     while isinstance(parents.get(id(node)), ast.expr) or isinstance(node, ast.expr):
         node = parents[id(node)]
     return node

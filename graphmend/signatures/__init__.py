@@ -23,6 +23,8 @@ class Signature:
     single: str = ""
     flags: frozenset[str] = frozenset()
     pair: bool = False
+    low: float | None = None
+    high: float | None = None
 
     def has(self, flag: str) -> bool:
         """Whether the operation carries a flag."""
@@ -39,6 +41,7 @@ class Torch:
     namespaces: frozenset[str]
     compiling: frozenset[str]
     not_compiling: frozenset[str]
+    selections: frozenset[str]
     module_names: frozenset[str]
     module_prefixes: tuple[str, ...]
     module_exceptions: frozenset[str]
@@ -86,7 +89,7 @@ class Python:
 
 def _load(name: str) -> dict[str, Any]:
     with open(_HERE / name, "rb") as file:
-        data: dict[str, Any] = yaml.load(file, _LOADER)
+        data: dict[str, Any] = yaml.load(file, _LOADER)  # noqa: S506 - the safe loader, in C where there is one
     return data
 
 
@@ -103,6 +106,8 @@ def torch() -> Torch:
             group.get("single", ""),
             frozenset(group.get("flags", ())),
             name in pairs,
+            group.get("low"),
+            group.get("high"),
         )
         for group in data["groups"]
         for name in map(str, group["names"])
@@ -115,6 +120,7 @@ def torch() -> Torch:
         frozenset(data["namespaces"]),
         frozenset(data["compiling"]["true"]),
         frozenset(data["compiling"]["false"]),
+        frozenset(data["selections"]),
         frozenset(modules["names"]),
         tuple(modules["prefixes"]),
         frozenset(modules["except"]),

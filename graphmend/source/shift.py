@@ -38,7 +38,9 @@ class Shift:
         """The new range of a stretch that no edit touches."""
         starts = self.before.line_starts
         start = self.offset(starts[place.line - 1] + place.column - 1)
-        return self.after.range(start, start + starts[place.end_line - 1] + place.end_column - starts[place.line - 1] - place.column)
+        return self.after.range(
+            start, start + starts[place.end_line - 1] + place.end_column - starts[place.line - 1] - place.column
+        )
 
     def finding(self, finding: Finding) -> Finding:
         """A finding with every place in this file moved along."""

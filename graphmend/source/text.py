@@ -94,7 +94,8 @@ class SourceText:
 
     def span(self, node: Spanned) -> tuple[int, int]:
         """The character offsets of a node, end exclusive."""
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
 
     def segment(self, node: Spanned) -> str:

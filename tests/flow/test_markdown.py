@@ -73,10 +73,17 @@ def test_block(files: dict[str, str], tmp_path: Path) -> None:
     for name, code in files.items():
         (package / name).write_text(code, encoding="utf-8")
     problems: list[str] = []
-    thread = threading.Thread(target=check, args=(package, files, problems))
+    thread = threading.Thread(target=guarded, args=(package, files, problems))
     thread.start()
     thread.join()
     assert not problems, "\n".join(problems)
+
+
+def guarded(package: Path, files: dict[str, str], problems: list[str]) -> None:
+    try:
+        check(package, files, problems)
+    except Exception as error:  # a test must not pass because its thread died
+        problems.append(f"{type(error).__name__}: {error}")
 
 
 def check(package: Path, files: dict[str, str], problems: list[str]) -> None:

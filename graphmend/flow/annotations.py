@@ -1,0 +1,266 @@
+"""What declarations say of values: annotations, defaults, and the way a parameter is used. All of it is inference."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend.flow.values import (
+    NONE,
+    SIZES,
+    STATIC,
+    TENSOR,
+    TENSOR_GUESS,
+    UNKNOWN,
+    ExternalName,
+    Kind,
+    Value,
+    container,
+    instance,
+    join,
+    join_all,
+    sequence,
+)
+from graphmend.model.index import External, ModuleValue
+from graphmend.model.module import Class, Function, Module
+from graphmend.model.scopes import walk_scope
+from graphmend.signatures import torch
+
+if TYPE_CHECKING:
+    from graphmend.flow.interpreter import Environment, Interpreter
+    from graphmend.flow.program import Program
+
+_PLAIN = frozenset(
+    {
+        "builtins.int",
+        "builtins.float",
+        "builtins.bool",
+        "builtins.str",
+        "builtins.bytes",
+        "torch.device",
+        "torch.dtype",
+        "torch.layout",
+        "torch.memory_format",
+    }
+)
+_CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"})
+_TUPLES = frozenset({"Tuple", "tuple"})
+_SEQUENCES = frozenset(
+    {"List", "list", "Sequence", "Iterable", "Set", "set", "FrozenSet", "frozenset", "Collection", "Iterator"}
+)
+_MAPPINGS = frozenset({"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"})
+_WRAPPERS = frozenset({"Annotated", "Final", "ClassVar", "Required"})
+
+
+class Annotations:
+    """The declarations of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.torch = torch()
+        self._known: dict[int, Value] = {}
+        self._tensor_uses: dict[Function, set[str]] = {}
+
+    def declared(self, function: Function, parameter: ast.arg) -> Value:
+        """What a parameter's annotation says; ``UNKNOWN`` if it says nothing."""
+        args = function.node.args
+        value = self.value(parameter.annotation, function.module) if parameter.annotation else UNKNOWN
+        if value.kinds == Kind.UNKNOWN:
+            return UNKNOWN
+        default = function.defaults.get(parameter.arg)
+        if isinstance(default, ast.Constant) and default.value is None:
+            value = join(value, NONE)
+        if parameter is args.vararg or parameter is args.kwarg:
+            return container(value)
+        return value
+
+    def entry_parameter(self, function: Function, parameter: ast.arg) -> Value:
+        """What a parameter may be when code that is not seen calls the function."""
+        declared = self.declared(function, parameter)
+        if declared.kinds != Kind.UNKNOWN:
+            return replace(declared, leaf=declared.may(Kind.TENSOR))
+        args = function.node.args
+        if parameter is args.vararg or parameter is args.kwarg:
+            return container(UNKNOWN)
+        default = function.defaults.get(parameter.arg)
+        used = parameter.arg in self._used_as_tensor(function)
+        if default is None:
+            return (
+                replace(TENSOR_GUESS, leaf=True)
+                if used or not self._used_otherwise(function, parameter.arg)
+                else UNKNOWN
+            )
+        value = self.program.bindings.value_of(default, function.module)
+        if value.kinds == Kind.NONE:
+            return join(replace(TENSOR_GUESS, leaf=True) if used else UNKNOWN, NONE)
+        return value
+
+    def _used_as_tensor(self, function: Function) -> set[str]:
+        """The names that a function uses in a way that only tensors are used."""
+        if function in self._tensor_uses:
+            return self._tensor_uses[function]
+        names = self._tensor_uses[function] = set()
+        for node in walk_scope(function.body):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.attr in self.program.torch.telling or node.attr in ("shape", "size", "device", "dtype"):
+                    names.add(node.value.id)
+            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
+                dotted = self.program.index.dotted(function.module, node.func)
+                if any(isinstance(d, External) and self.program.torch.function(d.name) for d in dotted):
+                    names.add(node.args[0].id)
+        return names
+
+    def _used_otherwise(self, function: Function, name: str) -> bool:
+        """Whether a parameter without annotation or default is used in a way that tensors are not."""
+        for node in walk_scope(function.body):
+            match node:
+                case ast.Call(func=ast.Name(id=called)) if called == name:
+                    return True
+                case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner == name:
+                    if attr not in self.program.torch.operations and attr not in self.program.torch.attributes:
+                        return True
+                case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str())) if owner == name:
+                    return True
+        return False
+
+    def value(self, node: ast.expr, module: Module) -> Value:
+        """What a type annotation says of a value; everything it says is inferred."""
+        known = self._known.get(id(node))
+        if known is None:
+            self._known[id(node)] = UNKNOWN
+            known = self._known[id(node)] = self._read(node, module)
+        return known
+
+    def _read(self, node: ast.expr, module: Module) -> Value:
+        match node:
+            case ast.Constant(value=None):
+                return NONE
+            case ast.Constant(value=str(text)):
+                try:
+                    return self._read(ast.parse(text.strip(), mode="eval").body, module)
+                except SyntaxError:
+                    return UNKNOWN
+            case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+                return self._union([left, right], module)
+            case ast.Subscript(value=value, slice=inner):
+                return self._generic(value, inner, module)
+            case ast.Name() | ast.Attribute():
+                return self._annotation_name(node, module)
+        return UNKNOWN
+
+    def _union(self, parts: Iterable[ast.expr], module: Module) -> Value:
+        values = [self._read(part, module) for part in parts]
+        if any(value.kinds == Kind.UNKNOWN for value in values):
+            return UNKNOWN
+        return join_all(values)
+
+    def _generic(self, value: ast.expr, inner: ast.expr, module: Module) -> Value:
+        names = {
+            definition.name.rpartition(".")[2]
+            for definition in self.program.index.dotted(module, value)
+            if isinstance(definition, External)
+        }
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        if names & {"Optional"}:
+            return join(self._read(inner, module), NONE) if self._read(inner, module).kinds != Kind.UNKNOWN else UNKNOWN
+        if names & {"Union"}:
+            return self._union(parts, module)
+        if names & {"Tuple", "tuple"}:
+            if any(isinstance(part, ast.Constant) and part.value is ... for part in parts) or len(parts) == 1:
+                return container(self._read(parts[0], module))
+            return sequence([self._read(part, module) for part in parts])
+        if names & {
+            "List",
+            "list",
+            "Sequence",
+            "Iterable",
+            "Set",
+            "set",
+            "FrozenSet",
+            "frozenset",
+            "Collection",
+            "Iterator",
+        }:
+            return container(self._read(parts[0], module))
+        if names & {"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"} and len(parts) == 2:
+            return container(self._read(parts[1], module))
+        if names & {"Annotated", "Final", "ClassVar", "Required"}:
+            return self._read(parts[0], module)
+        if names & {"Callable", "Type", "type"}:
+            return UNKNOWN
+        if names & {"Literal"}:
+            return STATIC
+        return UNKNOWN
+
+    def _annotation_name(self, node: ast.expr, module: Module) -> Value:
+        results: list[Value] = []
+        for definition in self.program.index.dotted(module, node):
+            match definition:
+                case External(name=name):
+                    last = name.rpartition(".")[2]
+                    if name in self.program.torch.tensors:
+                        results.append(TENSOR_GUESS)
+                    elif name in (
+                        "builtins.int",
+                        "builtins.float",
+                        "builtins.bool",
+                        "builtins.str",
+                        "builtins.bytes",
+                        "torch.device",
+                        "torch.dtype",
+                        "torch.layout",
+                        "torch.memory_format",
+                        "torch.long",
+                        "torch.bool",
+                    ):
+                        results.append(STATIC)
+                    elif name == "torch.Size":
+                        results.append(SIZES)
+                    elif name in ("builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"):
+                        results.append(container(UNKNOWN))
+                    elif last in ("List", "Tuple", "Dict") and name.startswith("typing."):
+                        results.append(container(UNKNOWN))
+                    elif self.program.torch.is_module_class(name) or name == "logging.Logger":
+                        results.append(instance(ExternalName(name)))
+                    else:
+                        results.append(UNKNOWN)
+                case Class():
+                    results.append(instance(definition))
+                case ModuleValue(module=owner, value=value) if value is not None:
+                    results.append(self._read(value, owner))
+                case _:
+                    results.append(UNKNOWN)
+        return join_all(results) if results else UNKNOWN
+
+    def instance_test(self, types: ast.expr, interpreter: Interpreter, env: Environment) -> Value:
+        """What ``isinstance(…, types)`` says of a value."""
+        parts = types.elts if isinstance(types, ast.Tuple) else [types]
+        values: list[Value] = []
+        for part in parts:
+            value = interpreter.eval(part, dict(env))
+            if not value.targets:
+                return UNKNOWN
+            for each in value.targets:
+                if isinstance(each, Class):
+                    values.append(instance(each))
+                elif isinstance(each, ExternalName):
+                    known = self._external_class(each.name)
+                    if known is None:
+                        return UNKNOWN
+                    values.append(known)
+                else:
+                    return UNKNOWN
+        return join_all(values)
+
+    def _external_class(self, name: str) -> Value | None:
+        if name in self.program.torch.tensors:
+            return TENSOR
+        if name in ("builtins.int", "builtins.float", "builtins.bool", "builtins.str", "builtins.complex"):
+            return Value(Kind.STATIC | Kind.SIZE | Kind.SCALAR)
+        if name in ("builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"):
+            return Value(Kind.CONTAINER | Kind.SIZE, element=UNKNOWN)
+        if self.program.torch.is_module_class(name):
+            return instance(ExternalName(name))
+        return None

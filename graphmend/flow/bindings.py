@@ -1,0 +1,185 @@
+"""What names stand for: module-level names, names of enclosing functions, decorated functions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend.flow.interpreter import Environment, Interpreter
+from graphmend.flow.state import DEPTH, PASSES
+from graphmend.flow.values import (
+    NOTHING,
+    STATIC,
+    UNKNOWN,
+    Bound,
+    Kind,
+    Value,
+    constant,
+    external,
+    join,
+    join_all,
+    settled,
+    target,
+)
+from graphmend.model.index import Definition, External, ModuleValue
+from graphmend.model.module import Class, Function, Module
+from graphmend.model.scopes import walk_scope
+
+if TYPE_CHECKING:
+    from graphmend.flow.program import Program
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Bindings:
+    """The names of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._globals: dict[tuple[Module, str], Value] = {}
+        self._values: dict[int, Value] = {}
+        self._evaluating: set[int] = set()
+        self._decorated: dict[Function, Value] = {}
+        self._scratch: dict[Module, Interpreter] = {}
+
+    def free_name(self, function: Function, name: str) -> Value:
+        """The value of a name that the running function does not hold in its environment."""
+        scope: Function | None = function
+        while scope is not None:
+            state = self.program.states.get(scope)
+            if state is not None and name in state.closure:
+                return state.closure[name]
+            scope = scope.parent
+        if name not in function.module.bindings and name not in _BUILTINS and name in function.locals:
+            return NOTHING  # a local that no path has bound yet
+        return self.global_value(function.module, name)
+
+    def global_value(self, module: Module, name: str) -> Value:
+        """The value of a module-level name."""
+        key = (module, name)
+        known = self._globals.get(key)
+        if known is None:
+            self._globals[key] = UNKNOWN  # cuts cycles
+            definitions = self.program.index.global_name(module, name)
+            if definitions:
+                known = join_all(self.definition_value(definition) for definition in definitions)
+            else:
+                known = external(f"builtins.{name}") if name not in module.bindings else UNKNOWN
+            if name == "TYPE_CHECKING":
+                known = replace(STATIC, constant=False, traced=True)
+            self._globals[key] = known
+        return known
+
+    def named(self, dotted: str) -> Value:
+        """The value behind an absolute dotted name."""
+        return (
+            join_all(self.definition_value(definition) for definition in self.program.index.resolve(dotted)) or UNKNOWN
+        )
+
+    def definition_value(self, definition: Definition) -> Value:
+        """The value of something the index found."""
+        match definition:
+            case External(name="typing.TYPE_CHECKING"):
+                return replace(STATIC, constant=False, traced=True)
+            case External(name=name):
+                return external(name)
+            case ModuleValue(module=module, value=value):
+                return self.value_of(value, module)
+            case Function():
+                return self.decorated(definition)
+            case Class() | Module():
+                return target(definition)
+        return UNKNOWN
+
+    def value_of(self, node: ast.expr | None, module: Module) -> Value:
+        """The value of an expression written at module or class level, or of a default."""
+        if node is None:
+            return UNKNOWN
+        if isinstance(node, ast.Constant):
+            return constant(node.value) if not isinstance(node.value, (complex, type(...))) else STATIC
+        known = self._values.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._evaluating or len(self.program.active) >= DEPTH:
+            return UNKNOWN
+        self._evaluating.add(id(node))
+        interpreter = self._scratch_for(module)
+        self.program.active.append(interpreter.function)
+        try:
+            known = settled(interpreter.eval(node, {}))
+        finally:
+            self.program.active.pop()
+            self._evaluating.discard(id(node))
+        self._values[id(node)] = known
+        return known
+
+    def _scratch_for(self, module: Module) -> Interpreter:
+        interpreter = self._scratch.get(module)
+        if interpreter is None:
+            node = ast.Lambda(
+                args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
+                body=ast.Constant(None, lineno=1, col_offset=0, end_lineno=1, end_col_offset=0),
+                lineno=1,
+                col_offset=0,
+                end_lineno=1,
+                end_col_offset=0,
+            )
+            function = Function(node, module, "<module>")
+            # Lambdas of module level (tables of functions, defaults) belong to this stand-in for the module's own code.
+            for each in walk_scope(module.tree.body):
+                if isinstance(each, ast.Lambda):
+                    function.nested[id(each)] = Function(each, module, "<lambda>", None, function)
+            interpreter = self._scratch[module] = Interpreter(self.program, function, {}, None)
+        return interpreter
+
+    def close(self, nested: Function, env: Environment) -> None:
+        """Give a nested function the names of the function around it."""
+        state = self.program.state(nested)
+        changed = False
+        for name, value in env.items():
+            if "." not in name:
+                before = state.closure.get(name, NOTHING)
+                after = join(before, settled(value))
+                if after != before:
+                    state.closure[name] = after
+                    changed = True
+        if changed and state.passes and state.passes < PASSES and nested not in self.program.active:
+            self.program.enqueue(nested)
+
+    def decorated(self, function: Function, interpreter: Interpreter | None = None) -> Value:
+        """What the name of a function stands for once its decorators were applied."""
+        plain = target(function)
+        if not function.decorators:
+            return plain
+        if interpreter is None:
+            known = self._decorated.get(function)
+            if known is not None:
+                return known
+            self._decorated[function] = plain  # cuts cycles
+        value = plain
+        for decorator in reversed(function.decorators):
+            value = self._decorate(decorator, value, function, interpreter)
+        if interpreter is None:
+            self._decorated[function] = value
+        return value
+
+    def _decorate(
+        self, decorator: ast.expr, value: Value, function: Function, interpreter: Interpreter | None
+    ) -> Value:
+        runner = interpreter or self._scratch_for(function.module)
+        applied = self.value_of(decorator, function.module) if interpreter is None else UNKNOWN
+        wrappers = [each for each in applied.targets if isinstance(each, (Function, Bound))]
+        if not wrappers:
+            return value  # outside the linted files: assumed to keep what it decorates
+        results: list[Value] = []
+        for each in wrappers:
+            called = each.function if isinstance(each, Bound) else each
+            receiver = each.receiver if isinstance(each, Bound) else None
+            results.append(
+                self.program.calls.invoke(called, receiver, [value], [], function.line, runner.function, False)
+            )
+        made = join_all(results)
+        found = frozenset(each for each in made.targets if isinstance(each, (Function, Bound)))
+        return Value(Kind.CALLABLE, targets=found) if found else value

@@ -1,0 +1,233 @@
+"""Calls: what may be called, how arguments meet parameters, and which functions they bring into a region."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend.flow.library import Keywords
+from graphmend.flow.state import DEPTH, PASSES, State
+from graphmend.flow.values import (
+    NOTHING,
+    STATIC,
+    TENSOR,
+    TENSOR_GUESS,
+    UNKNOWN,
+    Bound,
+    ClassRef,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    Target,
+    TensorMethod,
+    Value,
+    container,
+    instance,
+    join,
+    join_all,
+    sequence,
+    settled,
+)
+from graphmend.model.module import Class, Function
+from graphmend.signatures import torch
+
+if TYPE_CHECKING:
+    from graphmend.flow.interpreter import Environment, Interpreter
+    from graphmend.flow.program import Program
+
+
+class Calls:
+    """The calls of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.torch = torch()
+
+    def call(
+        self, callee: Value, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        """The value of a call, and its consequences for the functions it may reach."""
+        results: list[Value] = []
+        for each in callee.targets:
+            results.append(self._call_target(each, arguments, keywords, node, interpreter))
+        if callee.may(Kind.OBJECT):
+            for cls in callee.classes:
+                results.append(self._call_object(cls, callee, arguments, keywords, node, interpreter))
+        if callee.may(Kind.UNKNOWN | Kind.TENSOR | Kind.SCALAR):
+            results.append(UNKNOWN)
+        if callee.may(Kind.STATIC | Kind.SIZE) and not results:
+            # Something configured: an activation from a table, a method of the configuration.
+            results.append(UNKNOWN if any(value.depends_on_data for value in arguments) else STATIC)
+        return join_all(results) if results else UNKNOWN
+
+    def _call_target(
+        self, each: Target, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        line, caller = node.lineno, interpreter.function
+        match each:
+            case Function(module=module) if self.program.is_runtime(module):
+                return self.program.library.call_function(
+                    f"graphmend.{each.name}", arguments, keywords, node, interpreter
+                )
+            case Function():
+                return self.invoke(each, None, arguments, keywords, line, caller)
+            case Bound(function=function, receiver=receiver):
+                return self.invoke(function, receiver, arguments, keywords, line, caller)
+            case Class():
+                return self._construct(each, arguments, keywords, line, caller)
+            case ExternalName(name=name):
+                self.program.note(caller, name)
+                return self.program.library.call_function(name, arguments, keywords, node, interpreter)
+            case TensorMethod(name=name, receiver=receiver):
+                self.program.note(caller, f"torch.Tensor.{name}")
+                return self.program.library.call_tensor_method(name, receiver, arguments, keywords)
+            case ObjectMethod():
+                self.program.note(caller, f"{each.owner}.{each.name}")
+                return self.program.library.call_object_method(each, arguments, keywords, node, interpreter)
+        return UNKNOWN
+
+    def _call_object(
+        self,
+        cls: ClassRef,
+        callee: Value,
+        arguments: list[Value],
+        keywords: Keywords,
+        node: ast.Call,
+        interpreter: Interpreter,
+    ) -> Value:
+        receiver = instance(cls)
+        if isinstance(cls, ExternalName):
+            if cls.name in self.program.torch.module_containers and callee.element is not None:
+                value = arguments[0] if arguments else UNKNOWN
+                stages = callee.items or (callee.element,)
+                for stage in stages:
+                    value = self.call(stage, [value], [], node, interpreter)
+                return value
+            if cls.name in self.program.torch.recurrent:
+                return sequence((TENSOR, UNKNOWN))
+            if cls.name == "torch.nn.Identity" and arguments:
+                return arguments[0]
+            return TENSOR if self.program.torch.is_module_class(cls.name) else UNKNOWN
+        for name in ("forward",) if self.program.is_module(cls) else ("__call__",):
+            method = self.program.index.method(cls, name)
+            if method is not None:
+                bound = self.program.heap.bind(
+                    self.program.bindings.decorated(method), replace(receiver, classes=frozenset((cls,)))
+                )
+                return self.call(bound, arguments, keywords, node, interpreter)
+        return TENSOR_GUESS if self.program.is_module(cls) else UNKNOWN
+
+    def call_method(
+        self, holder: Value, name: str, arguments: list[Value], node: ast.expr, interpreter: Interpreter
+    ) -> Value:
+        """The value of ``holder.name(...)`` for a special method that an operator stands for."""
+        results: list[Value] = []
+        for cls in holder.classes:
+            method = self.program.index.method(cls, name) if isinstance(cls, Class) else None
+            if method is not None:
+                results.append(self.invoke(method, instance(cls), arguments, [], node.lineno, interpreter.function))
+        return join_all(results) if len(results) == len(holder.classes) else UNKNOWN
+
+    def _construct(self, cls: Class, arguments: list[Value], keywords: Keywords, line: int, caller: Function) -> Value:
+        made = instance(cls)
+        method = self.program.index.method(cls, "__init__")
+        if method is not None and not self.program.is_module(cls):
+            self.invoke(method, made, arguments, keywords, line, caller)
+        elif method is None:
+            self._construct_fields(cls, arguments, keywords)
+        return made
+
+    def _construct_fields(self, cls: Class, arguments: list[Value], keywords: Keywords) -> None:
+        fields = [
+            name
+            for base in reversed(self.program.index.mro(cls))
+            if isinstance(base, Class)
+            for name in base.annotations
+        ]
+        for name, value in [*zip(fields, arguments), *keywords]:
+            if name is not None and name in fields:
+                self.program.heap.write(instance(cls), name, value)
+
+    def invoke(
+        self,
+        function: Function,
+        receiver: Value | None,
+        arguments: Sequence[Value],
+        keywords: Keywords,
+        line: int,
+        caller: Function,
+        traced: bool | None = None,
+    ) -> Value:
+        """The result of calling a function of the linted files; interprets it if that may change anything."""
+        state = self.program.state(function)
+        values = self._match(function, receiver, arguments, keywords)
+        changed = self.join_parameters(state, values)
+        state.dependents.add(caller)
+        if traced is None:
+            traced = self.program.state(caller).traced and not self.program.cut(caller)
+        if traced and not self.program.cut(function):
+            state.callers.setdefault(caller, set()).add(line)
+            if not state.traced:
+                state.traced, state.parent, changed = True, (caller, line), True
+        if changed or not state.passes:
+            if len(self.program.active) < DEPTH and function not in self.program.active and state.passes < PASSES:
+                self.program.interpret(function)
+            else:
+                self.program.enqueue(function)
+        if state.result.kinds == Kind.NOTHING:
+            return UNKNOWN if function in self.program.active else NOTHING
+        return state.result
+
+    def join_parameters(self, state: State, values: Environment) -> bool:
+        """Add values to what a function's parameters may be; whether that changed anything."""
+        changed = False
+        for name, value in values.items():
+            before = state.parameters.get(name, NOTHING)
+            after = join(before, settled(value))
+            if after != before:
+                if state.passes > PASSES:
+                    after = UNKNOWN
+                if after != before:
+                    state.parameters[name] = after
+                    changed = True
+        return changed
+
+    def _match(
+        self, function: Function, receiver: Value | None, arguments: Sequence[Value], keywords: Keywords
+    ) -> Environment:
+        """Give each parameter the value of its argument, as Python binds them."""
+        node = function.node.args
+        positional = [arg.arg for arg in (*node.posonlyargs, *node.args)]
+        given = list(arguments)
+        if receiver is not None:
+            given.insert(0, receiver)
+        values: Environment = dict(zip(positional, given))
+        rest = given[len(positional) :]
+        if node.vararg is not None:
+            values[node.vararg.arg] = container(join_all(rest)) if rest else container(NOTHING)
+        named = {*positional, *(arg.arg for arg in node.kwonlyargs)}
+        extra: list[Value] = []
+        spread = False
+        for name, value in keywords:
+            if name is None:
+                spread = True
+            elif name in named:
+                values[name] = value
+            else:
+                extra.append(value)
+        if node.kwarg is not None:
+            values[node.kwarg.arg] = container(join_all(extra) if extra and not spread else UNKNOWN)
+        for parameter in function.parameters:
+            name = parameter.arg
+            declared = self.program.annotations.declared(function, parameter)
+            if name not in values:
+                default = function.defaults.get(name)
+                value = self.program.bindings.value_of(default, function.module) if default is not None else NOTHING
+                values[name] = join(value, UNKNOWN) if spread and default is None else value
+                if declared.kinds != Kind.UNKNOWN and not values[name].kinds:
+                    values[name] = declared
+            if declared.kinds != Kind.UNKNOWN and values[name].kinds & Kind.UNKNOWN:
+                values[name] = join(declared, values[name].without(Kind.UNKNOWN))
+        return values

@@ -1,0 +1,255 @@
+"""Attributes: what reading one gives, and what is known to be written to them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend.flow.state import DEPTH, PASSES
+from graphmend.flow.values import (
+    NONE,
+    NOTHING,
+    SCALAR,
+    SIZE,
+    SIZES,
+    STATIC,
+    TENSOR,
+    TENSOR_GUESS,
+    UNKNOWN,
+    Bound,
+    ClassRef,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    Super,
+    Target,
+    TensorMethod,
+    Value,
+    external,
+    instance,
+    join,
+    join_all,
+    settled,
+)
+from graphmend.model.index import External
+from graphmend.model.module import Class, Function, Module
+from graphmend.signatures import torch
+
+if TYPE_CHECKING:
+    from graphmend.flow.interpreter import Environment, Interpreter
+    from graphmend.flow.program import Program
+
+
+class Heap:
+    """The attributes of a program's objects, one value for each class and name."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.torch = torch()
+        self.attributes: dict[tuple[Class, str], Value] = {}
+        self.readers: dict[tuple[Class, str], set[Function]] = {}
+        self._initialised: set[Class] = set()
+        self._cache: dict[tuple[Class, str], Value] = {}
+        self._inheritors: dict[tuple[Class, str], set[Class]] = {}
+
+    def read(self, holder: Value, name: str, interpreter: Interpreter) -> Value:
+        """The value of ``holder.name``."""
+        results: list[Value] = []
+        for each in holder.targets:
+            results.append(self._target_attribute(each, name, interpreter))
+        if holder.may(Kind.TENSOR):
+            results.append(self._tensor_attribute(holder, name))
+        if holder.may(Kind.OBJECT):
+            for cls in holder.classes:
+                results.append(self._object_attribute(cls, holder, name, interpreter))
+        if holder.may(Kind.CONTAINER):
+            if holder.may(Kind.SIZE) and name == "numel":
+                results.append(SIZE)
+            else:
+                owner = ObjectMethod("list", name, holder)
+                results.append(Value(Kind.CALLABLE, targets=frozenset((owner,))))
+        if holder.may(Kind.STATIC | Kind.SIZE) and not holder.may(Kind.CONTAINER):
+            results.append(STATIC)
+        if holder.may(Kind.SCALAR):
+            results.append(SCALAR if holder.kinds == Kind.SCALAR else NOTHING)
+        if holder.may(Kind.UNKNOWN):
+            results.append(self._unknown_attribute(holder, name))
+        return join_all(results) if results else UNKNOWN
+
+    def _unknown_attribute(self, holder: Value, name: str) -> Value:
+        known = self.program.torch.attributes.get(name)
+        if known == "size":
+            return SIZES if name == "shape" else SIZE
+        if known == "static":
+            return STATIC
+        if name in self.program.torch.telling:
+            receiver = replace(TENSOR_GUESS, low=holder.low, high=holder.high)
+            return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)), inferred=True)
+        if name in ("item", "tolist") or name.endswith("_") and self.program.torch.method(name):
+            return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, TENSOR_GUESS),)), inferred=True)
+        return UNKNOWN
+
+    def _tensor_attribute(self, holder: Value, name: str) -> Value:
+        known = self.program.torch.attributes.get(name)
+        if known == "tensor":
+            value = replace(holder, kinds=Kind.TENSOR, leaf=False)
+            return join(value, NONE) if name == "grad" else value
+        if known == "size":
+            return SIZES if name == "shape" else SIZE
+        if known == "static":
+            return STATIC
+        receiver = holder
+        if holder.kinds != Kind.TENSOR:
+            receiver = replace(
+                holder, kinds=Kind.TENSOR, classes=frozenset(), targets=frozenset(), items=None, element=None
+            )
+        return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)))
+
+    def _target_attribute(self, each: Target, name: str, interpreter: Interpreter) -> Value:
+        match each:
+            case Module():
+                return self.program.bindings.global_value(each, name)
+            case ExternalName(name=base):
+                dotted = f"{base}.{name}"
+                if base.startswith("torch") and name in ("inf", "nan", "pi", "e") or base == "math":
+                    return STATIC if name in ("inf", "nan", "pi", "e") else external(dotted)
+                return external(dotted)
+            case Class():
+                method = self.program.index.method(each, name)
+                if method is not None:
+                    return self.program.bindings.decorated(method)
+                return self.class_value(each, name) or STATIC
+            case Super():
+                return self._super_attribute(each, name, interpreter)
+            case Bound() | Function():
+                return STATIC if name in ("__name__", "__qualname__", "__doc__") else UNKNOWN
+        return UNKNOWN
+
+    def _super_attribute(self, each: Super, name: str, interpreter: Interpreter) -> Value:
+        for base in self.program.index.mro(each.owner)[1:]:
+            if isinstance(base, Class):
+                if name in base.methods:
+                    return self.bind(self.program.bindings.decorated(base.methods[name]), each.receiver)
+            else:
+                method = ObjectMethod(base.name, name, each.receiver)
+                return Value(Kind.CALLABLE, targets=frozenset((method,)))
+        return UNKNOWN
+
+    def _object_attribute(self, cls: ClassRef, holder: Value, name: str, interpreter: Interpreter) -> Value:
+        receiver = holder
+        if holder.kinds != Kind.OBJECT or len(holder.classes) > 1 or holder.targets:
+            receiver = replace(holder, kinds=Kind.OBJECT, classes=frozenset((cls,)), targets=frozenset())
+        if isinstance(cls, ExternalName):
+            if self.program.torch.is_module_class(cls.name):
+                if name in ("weight", "running_mean", "running_var", "in_proj_weight"):
+                    return replace(TENSOR, leaf=True)
+                if name == "bias":
+                    return replace(TENSOR, kinds=Kind.TENSOR | Kind.NONE, leaf=True)
+                if name == "training" or name.endswith(("_features", "_size", "_dim", "_channels", "_heads")):
+                    return STATIC
+            return Value(Kind.CALLABLE, targets=frozenset((ObjectMethod(cls.name, name, receiver),)))
+        method = self.program.index.method(cls, name)
+        if method is not None:
+            value = self.program.bindings.decorated(method)
+            if _is_property(method):
+                return self.program.calls.invoke(method, receiver, [], [], method.line, interpreter.function)
+            if "staticmethod" in _decorator_words(method):
+                return value
+            return self.bind(value, receiver)
+        stored = self._stored(cls, name, interpreter.function)
+        if stored.kinds:
+            return stored
+        declared = self.class_value(cls, name)
+        if declared is not None:
+            return declared
+        if name == "training":
+            return STATIC
+        for base in self.program.index.mro(cls):
+            if isinstance(base, External) and base.name != "builtins.object":
+                owner = ObjectMethod(base.name, name, receiver)
+                return Value(Kind.CALLABLE | Kind.UNKNOWN, targets=frozenset((owner,)))
+        return UNKNOWN if self.program.is_module(cls) else STATIC
+
+    def _stored(self, cls: Class, name: str, reader: Function) -> Value:
+        """The join of everything that is known to be written to an attribute of a class's instances."""
+        key = (cls, name)
+        self.readers.setdefault(key, set()).add(reader)
+        known = self._cache.get(key)
+        if known is None:
+            values: list[Value] = []
+            for base in self.program.index.mro(cls):
+                if isinstance(base, Class):
+                    self._initialise(base)
+                    self._inheritors.setdefault((base, name), set()).add(cls)
+                    values.append(self.attributes.get((base, name), NOTHING))
+                    if name in base.annotations and not values[-1].kinds:
+                        values.append(self.program.annotations.value(base.annotations[name], base.module))
+            known = self._cache[key] = join_all(values)
+        return known
+
+    def class_value(self, cls: Class, name: str) -> Value | None:
+        """The value of a class-level assignment, looked up through the bases."""
+        for base in self.program.index.mro(cls):
+            if isinstance(base, Class) and name in base.values:
+                return self.program.bindings.value_of(base.values[name], base.module)
+        return None
+
+    def _initialise(self, cls: Class) -> None:
+        """Interpret a class's constructor once, for the attributes it sets."""
+        if cls in self._initialised:
+            return
+        self._initialised.add(cls)
+        method = cls.methods.get("__init__")
+        if method is None:
+            return
+        state = self.program.state(method)
+        values: Environment = {}
+        for position, parameter in enumerate(method.parameters):
+            if position == 0:
+                values[parameter.arg] = instance(cls)
+            else:
+                declared = self.program.annotations.declared(method, parameter)
+                values[parameter.arg] = declared if declared.kinds != Kind.UNKNOWN else STATIC
+        if self.program.calls.join_parameters(state, values) or not state.passes:
+            if method in self.program.active or len(self.program.active) >= DEPTH:
+                self.program.enqueue(method)
+            else:
+                self.program.interpret(method)
+
+    def write(self, holder: Value, name: str, value: Value) -> None:
+        """Remember that an attribute of some objects may have a value."""
+        if not holder.may(Kind.OBJECT):
+            return
+        for cls in holder.classes:
+            if isinstance(cls, Class):
+                key = (cls, name)
+                before = self.attributes.get(key, NOTHING)
+                after = join(before, settled(value))
+                if after != before:
+                    self.attributes[key] = after
+                    for inheritor in self._inheritors.get(key, ()):
+                        self._cache.pop((inheritor, name), None)
+                        for reader in self.readers.get((inheritor, name), ()):
+                            if reader not in self.program.active and self.program.state(reader).passes < PASSES:
+                                self.program.enqueue(reader)
+
+    def bind(self, value: Value, receiver: Value) -> Value:
+        """The method that reading a function from an instance gives."""
+        targets = frozenset(Bound(each, receiver) if isinstance(each, Function) else each for each in value.targets)
+        return replace(value, targets=targets)
+
+
+def _decorator_words(function: Function) -> set[str]:
+    words: set[str] = set()
+    for decorator in function.decorators:
+        node = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(node, ast.Name):
+            words.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            words.add(node.attr)
+    return words
+
+
+def _is_property(function: Function) -> bool:
+    return bool(_decorator_words(function) & {"property", "cached_property", "lazy_property"})

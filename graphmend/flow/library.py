@@ -1,0 +1,284 @@
+"""Calls of code outside the linted files: torch operations, Python's own functions, library objects."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend.flow.values import (
+    MISSING,
+    NONE,
+    NOTHING,
+    SCALAR,
+    SIZE,
+    SIZES,
+    STATIC,
+    TENSOR,
+    TENSOR_GUESS,
+    UNKNOWN,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    Super,
+    Value,
+    container,
+    element,
+    instance,
+    join_all,
+    sequence,
+    target,
+)
+from graphmend.model.module import Function
+from graphmend.signatures import Signature, python, torch
+
+if TYPE_CHECKING:
+    from graphmend.flow.interpreter import Interpreter
+    from graphmend.flow.program import Program
+
+Keywords = Sequence[tuple["str | None", Value]]
+
+
+class Library:
+    """The library calls of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.torch = torch()
+        self.python = python()
+
+    def call_function(
+        self, name: str, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        """The value of a call of an external function or class by its dotted name."""
+        tables = self.torch
+        if name in tables.compiling:
+            return replace(STATIC, constant=True, traced=True)
+        if name in tables.not_compiling:
+            return replace(STATIC, constant=False, traced=True)
+        if name in tables.tensors:
+            return replace(TENSOR, leaf=True)
+        if name in tables.selections:
+            return self._select(arguments, node, interpreter)
+        signature = tables.function(name)
+        if signature is not None:
+            return operation(signature, arguments, keywords, method=False)
+        if tables.is_module_class(name):
+            return self._make_module(name, arguments)
+        if name in self.python.instances:
+            return instance(ExternalName(self.python.instances[name]))
+        if name.startswith("builtins."):
+            return self._call_builtin(name, arguments, keywords, node, interpreter)
+        if name in self.python.passes:
+            return join_all(arguments[-1:])
+        if name.startswith("math."):
+            return SCALAR if any(value.depends_on_data for value in arguments) else STATIC
+        if name in self.python.returns:
+            return STATIC
+        if name.startswith("torch.utils.checkpoint.") and arguments:
+            return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
+        if name == "functools.partial" and arguments:
+            return arguments[0] if arguments[0].targets else UNKNOWN
+        return UNKNOWN
+
+    def _select(self, arguments: list[Value], node: ast.Call, interpreter: Interpreter) -> Value:
+        """A choice between the results of two functions: both may be called."""
+        operands = list(arguments[3].items or ()) if len(arguments) > 3 else []
+        return join_all([self.program.calls.call(arm, operands, [], node, interpreter) for arm in arguments[1:3]])
+
+    def _make_module(self, name: str, arguments: list[Value]) -> Value:
+        made = instance(ExternalName(name))
+        if name in self.torch.module_containers and arguments:
+            if arguments[0].kinds & Kind.OBJECT:  # nn.Sequential(a, b)
+                return replace(made, items=tuple(arguments), element=join_all(arguments))
+            return replace(made, items=arguments[0].items, element=element(arguments[0]))
+        if name in self.torch.module_dicts and arguments:
+            return replace(made, element=element(arguments[0]))
+        return made
+
+    def _call_builtin(
+        self, name: str, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        first = arguments[0] if arguments else NOTHING
+        if name in self.python.reads:
+            if first.depends_on_data:
+                return replace(SCALAR, inferred=first.inferred)
+            return first if first.kinds and not first.may(Kind.UNKNOWN | Kind.OBJECT) else STATIC
+        if name in self.python.passes:
+            pool = [element(first)] if len(arguments) == 1 and first.may(Kind.CONTAINER) else arguments
+            joined = join_all(pool)
+            return replace(joined, leaf=False, constant=MISSING) if joined.kinds else UNKNOWN
+        found = self._call_container_builtin(name, arguments, keywords)
+        if found is not None:
+            return found
+        match name.removeprefix("builtins."):
+            case "super":
+                return self._super(interpreter)
+            case "any" | "all":
+                inner = element(first)
+                return replace(SCALAR, inferred=inner.inferred) if inner.depends_on_data else STATIC
+            case "map" if len(arguments) > 1:
+                each = [element(value) for value in arguments[1:]]
+                return container(self.program.calls.call(first, each, [], node, interpreter))
+            case "getattr" if len(arguments) > 1:
+                attr = arguments[1].constant
+                found = self.program.heap.read(first, attr, interpreter) if isinstance(attr, str) else UNKNOWN
+                return join_all([found, *arguments[2:]])
+            case "setattr" if len(arguments) > 2 and isinstance(arguments[1].constant, str):
+                self.program.heap.write(first, arguments[1].constant, arguments[2])
+                return NONE
+            case "print" | "setattr":
+                return NONE
+        known = self.python.returns.get(name)
+        return UNKNOWN if known is None else SIZE if known == "size" else STATIC
+
+    def _call_container_builtin(self, name: str, arguments: list[Value], keywords: Keywords) -> Value | None:
+        first = arguments[0] if arguments else NOTHING
+        if name in self.python.sequences:
+            return first if first.may(Kind.CONTAINER) else container(element(first) if arguments else NOTHING)
+        match name.removeprefix("builtins."):
+            case "enumerate":
+                return container(sequence((SIZE, element(first))))
+            case "zip":
+                return container(sequence([element(argument) for argument in arguments]))
+            case "dict":
+                inner = join_all(value for _, value in keywords)
+                return container(join_all([inner, element(first)]) if arguments else inner)
+            case "range":
+                return container(SCALAR if any(value.depends_on_data for value in arguments) else SIZE)
+            case "slice":
+                return SCALAR if any(value.depends_on_data for value in arguments) else STATIC
+            case "next":
+                return element(first)
+        return None
+
+    @staticmethod
+    def _super(interpreter: Interpreter) -> Value:
+        function: Function | None = interpreter.function
+        while function is not None and function.owner is None:
+            function = function.parent
+        if function is None or function.owner is None or not function.parameters:
+            return UNKNOWN
+        return target(Super(function.owner, interpreter.parameters.get(function.parameters[0].arg, UNKNOWN)))
+
+    def call_tensor_method(self, name: str, receiver: Value, arguments: list[Value], keywords: Keywords) -> Value:
+        """The value of a method call on a tensor, or on something that is used like one."""
+        signature = self.torch.method(name)
+        if signature is None:
+            return TENSOR_GUESS if receiver.only(Kind.TENSOR) else UNKNOWN
+        return operation(signature, [receiver, *arguments], keywords, method=True)
+
+    def call_object_method(
+        self, method: ObjectMethod, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        """The value of a method call on a container or an instance of an external class."""
+        name, receiver = method.name, method.receiver
+        if method.owner == "list":
+            return _container_method(name, receiver, arguments)
+        if name == "getChild" and method.owner == "logging.Logger":
+            return instance(ExternalName(method.owner))
+        if self.torch.is_module_class(method.owner):
+            return self._module_method(name, receiver, arguments, node, interpreter)
+        return UNKNOWN
+
+    def _module_method(
+        self, name: str, receiver: Value, arguments: list[Value], node: ast.Call, interpreter: Interpreter
+    ) -> Value:
+        leaf = replace(TENSOR, leaf=True)
+        match name:
+            case "parameters" | "buffers":
+                return container(leaf)
+            case "named_parameters" | "named_buffers":
+                return container(sequence((STATIC, leaf)))
+            case "modules" | "children":
+                return container(element(receiver))
+            case "register_buffer" | "register_parameter" | "register_module" | "add_module":
+                if len(arguments) > 1 and isinstance(arguments[0].constant, str):
+                    value = arguments[1]
+                    stored = replace(value, leaf=True) if value.may(Kind.TENSOR) else value
+                    self.program.heap.write(receiver, arguments[0].constant, stored)
+                return NONE
+            case "items":
+                return container(sequence((STATIC, element(receiver))))
+            case "values":
+                return container(element(receiver))
+            case "keys" | "state_dict" | "extra_repr":
+                return container(STATIC)
+            case "append" | "extend" | "insert":
+                return NONE
+            case "to" | "eval" | "train" | "half" | "float" | "double" | "bfloat16" | "cuda" | "cpu" | "requires_grad_":
+                return receiver
+            case "__call__":
+                return self.program.calls.call(receiver, arguments, [], node, interpreter)
+        return UNKNOWN
+
+
+def _container_method(name: str, receiver: Value, arguments: list[Value]) -> Value:
+    each = element(receiver)
+    match name:
+        case "items":
+            return container(sequence((STATIC, each)))
+        case "values":
+            return container(each)
+        case "keys":
+            return container(STATIC)
+        case "get":
+            return join_all([each, *(arguments[1:] or [NONE])])
+        case "pop" | "popitem" | "setdefault":
+            return join_all([each, *arguments[1:]])
+        case "copy":
+            return receiver
+        case "append" | "add" | "insert" | "extend" | "update" | "clear" | "sort" | "reverse" | "remove":
+            return NONE
+    return STATIC
+
+
+def operation(signature: Signature, arguments: list[Value], keywords: Keywords, method: bool) -> Value:
+    """The value of a torch operation.
+
+    Args:
+        signature: its facts.
+        arguments: the positional arguments; of a method, the receiver is the first.
+        keywords: the keyword arguments.
+        method: whether it is called as a method, so that the receiver may only be taken for a tensor.
+    """
+    first = arguments[0] if arguments else NOTHING
+    names = {name for name, _ in keywords}
+    guess = method and first.inferred
+    if signature.returns == "size":
+        plain = signature.name in ("size", "stride", "shape") and len(arguments) < 2 and "dim" not in names
+        return SIZES if plain else SIZE
+    if signature.returns == "static":
+        return STATIC
+    if signature.returns == "scalar":
+        return replace(SCALAR, inferred=guess)
+    if signature.name == "where" and len(arguments) < 2:
+        return container(Value(Kind.TENSOR, dtype="int"))
+    whole = len(arguments) < 2 and not names & {"dim", "axis"}
+    tensors = [value for value in arguments if value.may(Kind.TENSOR)]
+    elementwise = signature.single == "operands"
+    if signature.name in ("max", "min") and len(arguments) == 2 and arguments[1].may(Kind.TENSOR):
+        whole, elementwise = True, True  # torch.max(a, b)
+    single = {
+        "always": True,
+        "whole": whole and not elementwise,
+        "number": first.only(_NUMBERS) and isinstance(first.constant, (int, float)),
+    }.get(signature.single, False)
+    if elementwise:
+        single = bool(tensors) and all(value.single for value in tensors)
+    if signature.name == "rand":
+        single = all(value.items == () or value.constant == 1 for value in arguments)
+    dtype = signature.dtype if signature.dtype in ("bool", "int", "float") else ""
+    low, high = signature.low, signature.high
+    if signature.dtype == "same":
+        dtype = first.dtype
+    if signature.has("view"):
+        low, high = first.low, first.high
+    value = Value(Kind.TENSOR, guess, dtype, single, low=low, high=high)
+    if signature.pair and not whole:
+        return sequence((value, Value(Kind.TENSOR, guess)))
+    return container(value) if signature.returns == "tensors" else value
+
+
+_NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
