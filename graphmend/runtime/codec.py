@@ -14,8 +14,8 @@ import enum
 import functools
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 
@@ -56,9 +56,10 @@ def encode(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> str | No
         return _encode_enum(value)
     if isinstance(value, (bool, int, float)):
         return _encode_number(value, tensors, ints)
-    if type(value) in _CONTAINERS:
-        return _encode_sequence(_CONTAINERS[type(value)], value, tensors, ints)
-    if type(value) is dict:
+    kind: type[Any] = type(value)
+    if kind in _CONTAINERS:
+        return _encode_sequence(_CONTAINERS[kind], value, tensors, ints)
+    if kind is dict:
         return _encode_dict(value, tensors, ints)
     return _encode_constant(value)
 
@@ -81,7 +82,7 @@ def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> 
     if type(value) is bool:
         if is_static(value):
             return "T" if value else "F"
-        ints.append(torch.sym_ite(value, 1, 0))
+        ints.append(torch.sym_ite(value, 1, 0))  # type: ignore[no-untyped-call]
         return "b"
     if type(value) is int:
         ints.append(value)
@@ -137,7 +138,7 @@ def _encode_constant(value: Any) -> str | None:
     return None
 
 
-_CONTAINERS = {tuple: "(", list: "[", torch.Size: "z"}
+_CONTAINERS: dict[type[Any], str] = {tuple: "(", list: "[", torch.Size: "z"}
 
 
 def _text(tag: str, text: str) -> str:

@@ -48,9 +48,8 @@ def _with_deferring_backend(arguments: dict[str, Any]) -> dict[str, Any]:
     # What torch.compile makes of this back end and its options; the only other one is an argument of its own.
     guard_filter = {name: options.pop(name) for name in ("guard_filter_fn",) if name in options}
     named = {name: arguments[name] for name in ("name",) if name in arguments}
-    compiler = torch._TorchCompileInductorWrapper(
-        arguments.get("mode") or "default", options, arguments.get("dynamic"), **named
-    )
+    mode, dynamic = arguments.get("mode") or "default", arguments.get("dynamic")
+    compiler = torch._TorchCompileInductorWrapper(mode, options, dynamic, **named)  # type: ignore[no-untyped-call]
     rest = {name: value for name, value in arguments.items() if name not in ("mode", "options")}
     return {**rest, "options": guard_filter or None, "backend": DeferringBackend(compiler)}
 
@@ -118,7 +117,8 @@ def _is_silent(target: Any) -> bool:
         from torch._higher_order_ops.effects import _get_effect
 
         # The other operator of this name is that of another copy of this runtime.
-        return _get_effect(target) is None and target.name().partition("::")[2] != "effect"
+        name: str = target.name()  # type: ignore[no-untyped-call]
+        return _get_effect(target) is None and not name.startswith("graphmend_")
     module = getattr(target, "__module__", None) or ""
     return module.partition(".")[0] in _SILENT_MODULES
 

@@ -67,10 +67,10 @@ def _shared_token() -> torch.Tensor:
 def _define(module: str) -> tuple[torch.library.Library, Any]:
     """Define the operator in a namespace made from the name of ``module``."""
     namespace = "graphmend_" + re.sub(r"\W", "_", module)
-    library = torch.library.Library(namespace, "FRAGMENT")
+    library = torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
     tags = [getattr(torch.Tag, tag) for tag in _TAGS if hasattr(torch.Tag, tag)]
-    library.define("effect" + _SCHEMA, tags=tags)
-    library.impl("effect", _kernel, "CompositeExplicitAutograd")
+    library.define("effect" + _SCHEMA, tags=tags)  # type: ignore[no-untyped-call]
+    library.impl("effect", _kernel, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     torch.library.register_fake(f"{namespace}::effect", _fake, lib=library)
     return library, getattr(torch.ops, namespace).effect.default
 

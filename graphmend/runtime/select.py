@@ -1,4 +1,4 @@
-"""``select``: the Python ``if`` in eager, a selection without a graph break where tracing can tell that it is the same."""
+"""``select``: the Python ``if`` in eager; in a graph a selection, where tracing can tell that it gives the same."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def select(
         # there is no other place where the broken trace could go on.
         try:
             selected = _predicate(p, true_fn, false_fn, grad, when)
-        except Exception:
+        except Exception:  # noqa: BLE001  (raised by an arm while it is traced; the arm raises it again, if taken)
             selected = None
         if selected is not None:
             return selected[0]
@@ -99,7 +99,7 @@ def _predicate(
         return None
     condition = p.bool().reshape(())
     if way == "where":
-        chosen = [torch.where(condition, leaves[index], other_leaves[index]) for index in differing]
+        chosen = tuple([torch.where(condition, leaves[index], other_leaves[index]) for index in differing])
     else:
         chosen = _cond(condition, true_fn, false_fn, differing)
     for index, result in zip(differing, chosen):
@@ -149,8 +149,8 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
         and a.requires_grad == b.requires_grad
         and a.dim() == b.dim()
         and not a.is_complex()  # Dynamo cannot say whether it is a conjugate view
-        and all([known_true(m == n) for m, n in zip(a.shape, b.shape)])
-        and all([known_true(m == n) for m, n in zip(a.stride(), b.stride())])
+        and all(known_true(m == n) for m, n in zip(a.shape, b.shape))
+        and all(known_true(m == n) for m, n in zip(a.stride(), b.stride()))
     )
 
 
@@ -169,10 +169,10 @@ def _same_constant(a: Any, b: Any) -> bool:
 
 def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> str | None:
     """``"where"``, ``"cond"``, or None where neither gives the same gradient."""
-    if in_transform and any([result.is_floating_point() for result in results]):
+    if in_transform and any(result.is_floating_point() for result in results):
         # Inside torch.func.grad and its like a tensor does not say whether it needs a gradient.
         return "where" if grad == "where" else None
-    if not any([result.requires_grad for result in results]):
+    if not any(result.requires_grad for result in results):
         return "where"
     # With gradients off the selected tensor would lose the history that the taken arm's has.
     return grad or None if torch.is_grad_enabled() else None

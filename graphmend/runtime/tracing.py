@@ -133,12 +133,12 @@ def inlined_only(function: Callable[..., Any], *, with_callees: bool) -> None:
 @at_trace_time
 def stay_out_of_own_frame() -> None:
     """Give up the frame that is being traced if it is that of a function for :func:`inlined_only`."""
+    from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
     from torch._dynamo.exc import SkipFrame
-    from torch._dynamo.types import FrameAction, FrameExecStrategy
 
     for code, with_callees in _inlined_only.items():
-        callees = FrameAction.SKIP if with_callees else FrameAction.DEFAULT
-        torch._C._dynamo.eval_frame.set_code_exec_strategy(code, FrameExecStrategy(FrameAction.SKIP, callees))
+        callees = _FrameAction.SKIP if with_callees else _FrameAction.DEFAULT
+        set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, callees))
     if _compiled_code() in _inlined_only:
         raise SkipFrame("part of the graphmend runtime, called from a frame that is not compiled")
 
