@@ -76,6 +76,8 @@ class Library:
             return SCALAR if any(value.depends_on_data for value in arguments) else STATIC
         if name in self.python.returns:
             return STATIC
+        if name.startswith(("numpy.", "random.")):
+            return UNKNOWN if any(value.depends_on_data for value in arguments) else STATIC
         if name.startswith("torch.utils.checkpoint.") and arguments:
             return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
         if name == "functools.partial" and arguments:
