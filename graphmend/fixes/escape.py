@@ -1,0 +1,255 @@
+"""What happens to an exception on its way out of the region: who could catch it, and what was changed before it.
+
+A raise that becomes an operator of the graph leaves the whole graph. In the known frames of the region, from the
+function of the site through all its traced callers, nothing may catch it, and no visible state may change before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from graphmend.fixes.site import Refused, Site
+from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
+from graphmend.flow.effects import Doing, Effect, effects_of
+from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.values import ExternalName
+from graphmend.model.index import External
+from graphmend.model.module import Class, Function, Module
+from graphmend.model.scopes import walk_scope
+from graphmend.obligations import Obligation
+
+_BROAD = frozenset({"Exception", "BaseException"})
+_SUPPRESSORS = frozenset({"contextlib.suppress"})
+_LASTING = frozenset({Effect.WRITES, Effect.MUTATES, Effect.STATEFUL})
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node of one function's own code through which the exception passes.
+
+    Args:
+        frame: the function.
+        node: the statement or call; ``None`` if it is not known where in the function.
+    """
+
+    frame: Frame
+    node: ast.AST | None
+
+
+def places(site: Site) -> Iterator[Place]:
+    """The places through which an exception of a site passes, from the site outwards."""
+    frames = frames_of(site.program)
+    yield Place(frames.frame(site.function, site.facts), site.statement)
+    seen: set[Function] = set()
+    pending = [site.function]
+    while pending:
+        function = pending.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        state = site.program.states.get(function)
+        for caller, lines in state.callers.items() if state is not None else ():
+            if site.program.cut(caller):
+                continue
+            frame = frames.frame(caller)
+            pending.append(caller)
+            for line in sorted(lines):
+                calls = [node for node in walk_scope(caller.body) if isinstance(node, (ast.Call, ast.Attribute)) and node.lineno == line]
+                for node in calls or [None]:
+                    yield Place(frame, node)
+
+
+# -------------------------------------------------------------------- handlers
+
+
+def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple[ast.AST, str]]) -> None:
+    """Refuse a raise, or text that may fail, inside something that could catch it.
+
+    Args:
+        site: the place.
+        raised: the exception classes that the moved text names.
+        risks: what else in it may fail.
+
+    Raises:
+        Refused: a known frame of the region may catch an exception of the text.
+    """
+    if not raised and not risks:
+        return
+    for place in places(site):
+        for line, what, caught in _guards(place, site, raised):
+            if caught:
+                where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"
+                reason = f"{what}{where} (line {line}) may act on the exception, which would leave the whole graph"
+                if not raised:
+                    reason = f"{risks[0][1]}, and {reason}"
+                own = place.frame.function.module is site.module
+                raise Refused(Obligation.NO_CATCHING_HANDLER, reason, line if own else None)
+
+
+def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tuple[int, str, bool]]:
+    """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
+    module = place.frame.function.module
+    for parent, inside in _around(place):
+        if isinstance(parent, (ast.With, ast.AsyncWith)):
+            for item in parent.items:
+                yield item.context_expr.lineno, f"`with {_brief(item.context_expr)}`", _context_catches(item.context_expr, place, site, raised)
+        elif inside == "body":
+            handlers: list[ast.ExceptHandler] = getattr(parent, "handlers", [])
+            for handler in handlers:
+                name = f"`except {_brief(handler.type)}`" if handler.type is not None else "`except`"
+                yield handler.lineno, name, _may_match(handler.type, module, site, raised)
+        if inside and raised and getattr(parent, "finalbody", []):
+            line = parent.finalbody[0].lineno  # type: ignore[attr-defined]
+            yield line, "the `finally`", inside != "finalbody"
+        if inside in ("handlers", "finalbody") and raised:
+            yield getattr(parent, "lineno", 0), "the `try`, whose exception would be this one's context,", True
+
+
+def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:
+    """The ``try`` and ``with`` statements around a place, with the part of a ``try`` that holds it."""
+    if place.node is None:
+        for node in walk_scope(place.frame.function.body):
+            if hasattr(node, "handlers") or isinstance(node, (ast.With, ast.AsyncWith)):
+                yield node, "body" if hasattr(node, "handlers") else ""
+        return
+    child: ast.AST = place.node
+    parent = place.frame.parents.get(id(child))
+    while parent is not None:
+        if isinstance(parent, (ast.With, ast.AsyncWith)) and child in parent.body:
+            yield parent, ""
+        elif hasattr(parent, "handlers"):
+            parts = ("body", "handlers", "orelse", "finalbody")
+            yield parent, next((part for part in parts if child in getattr(parent, part)), "")
+        child, parent = parent, place.frame.parents.get(id(parent))
+
+
+def _context_catches(node: ast.expr, place: Place, site: Site, raised: Sequence[ast.expr]) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    names = {target.name for target in place.frame.facts.value(called).targets if isinstance(target, ExternalName)}
+    if names & _SUPPRESSORS:
+        types = node.args if isinstance(node, ast.Call) else []
+        return any(_may_match(each, place.frame.function.module, site, raised) for each in types)
+    if names and all(name.startswith("torch.") or name == "contextlib.nullcontext" for name in names):
+        return False
+    # Another context manager runs code of its own when the exception passes.
+    return bool(raised)
+
+
+def _may_match(types: ast.expr | None, module: Module, site: Site, raised: Sequence[ast.expr]) -> bool:
+    """Whether a handler for ``types`` may catch one of the exceptions (without any: whatever fails)."""
+    if types is None or not raised:
+        return True
+    parts = types.elts if isinstance(types, ast.Tuple) else [types]
+    index = site.program.index
+    for part in parts:
+        caught = index.dotted(module, part)
+        for each in raised:
+            for definition in index.dotted(site.module, each):
+                if not caught or any(_is_caught(definition, handler, site) for handler in caught):
+                    return True
+    return False
+
+
+def _is_caught(raised: object, handler: object, site: Site) -> bool:
+    known = _builtin(handler)
+    if known is not None and known.__name__ in _BROAD:
+        return True
+    if isinstance(raised, Class):
+        chain = site.program.index.mro(raised)
+        return any(base is handler or _is_caught(base, handler, site) for base in chain if base is not raised or base is handler)
+    mine = _builtin(raised)
+    if mine is not None:
+        return known is None and not isinstance(handler, Class) or known is not None and issubclass(mine, known)
+    # An exception class of a library: nothing is known of its bases.
+    return not (isinstance(raised, External) and raised.name == "builtins.object")
+
+
+def _builtin(definition: object) -> type[BaseException] | None:
+    if isinstance(definition, External) and definition.name.startswith("builtins."):
+        found = getattr(builtins, definition.name.rpartition(".")[2], None)
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return found
+    return None
+
+
+# -------------------------------------------------------------------- earlier changes
+
+
+def check_earlier_changes(site: Site) -> None:
+    """Refuse a raise before which a known frame of the region changes something that outlives it.
+
+    Raises:
+        Refused: such a change was found.
+    """
+    for place in places(site):
+        for doing in _before(place, site):
+            if doing.effect in _LASTING:
+                function = place.frame.function
+                where = "the function" if function is site.function else f"`{function.qualname}`"
+                reason = f"{where} {doing.what} before the exception (line {doing.line}); compiled code would lose that change"
+                raise Refused(Obligation.NO_EARLIER_MUTATION, reason, doing.line if function.module is site.module else None)
+
+
+def _before(place: Place, site: Site) -> Iterator[Doing]:
+    """What a function may do before it gets to a place in it."""
+    frame, effects = place.frame, effects_of(site.program)
+    body = frame.function.body
+    statement = frame.statement(place.node) if place.node is not None else None
+    position = frame.names.position(statement) if statement is not None else None
+    if position is None or statement is None:
+        yield from effects.doings(body, frame, body)
+        return
+    graph = frame.facts.graph
+    earlier = _ancestors(graph.blocks, graph.blocks[position[0]])
+    number = position[0]
+    for block in graph.blocks:
+        items = block.items if block.number in earlier else block.items[: position[1]] if block.number == number else []
+        for item in items:
+            yield from effects.doings(_roots(item), frame, body)
+    if number not in earlier and place.node is not statement:
+        yield from _in_statement(place.node, effects.doings(_roots(graph.blocks[number].items[position[1]]), frame, body))
+
+
+def _in_statement(node: ast.AST | None, doings: Iterable[Doing]) -> Iterator[Doing]:
+    """What else a statement does before it gets to one of its calls: all but what it stores in the end."""
+    for doing in doings:
+        stores = isinstance(doing.node, ast.AugAssign) or not isinstance(getattr(doing.node, "ctx", ast.Load()), ast.Load)
+        if doing.node is not node and not stores:
+            yield doing
+
+
+def _ancestors(blocks: Sequence[Block], start: Block) -> set[int]:
+    """The numbers of the blocks from which ``start`` can be reached by at least one step."""
+    predecessors: dict[int, list[int]] = {}
+    for block in blocks:
+        for successor in block.successors():
+            predecessors.setdefault(successor.number, []).append(block.number)
+    found: set[int] = set()
+    pending = [start.number]
+    while pending:
+        for number in predecessors.get(pending.pop(), ()):
+            if number not in found:
+                found.add(number)
+                pending.append(number)
+    return found
+
+
+def _roots(item: Item) -> list[ast.AST]:
+    match item:
+        case Test(expression=expression):
+            return [expression]
+        case Iterate(statement=loop):
+            return [loop.target]
+        case Enter(item=entered):
+            return [entered.context_expr, *([entered.optional_vars] if entered.optional_vars else [])]
+        case Catch() | Case():
+            return []
+    return [item]
+
+
+def _brief(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,105 @@
+"""Names for the parameters of a new function: what they carry, and nothing that the moved text uses otherwise."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+from collections.abc import Sequence
+
+from graphmend.fixes.capture import Capture
+from graphmend.fixes.site import Site
+from graphmend.flow.values import ExternalName, TensorMethod
+
+_RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+_LONGEST = 30
+_DECIDING = frozenset({"any", "all"})
+_NUMBERS = frozenset({"item", "tolist", "detach", "cpu", "float", "clone"})
+
+
+def name_captures(site: Site, captures: Sequence[Capture], moved: ast.stmt, raises: bool) -> None:
+    """Give each argument that is no plain name the name of its parameter."""
+    taken = {capture.expression.id for capture in captures if isinstance(capture.expression, ast.Name)}
+    for node in ast.walk(moved):
+        if isinstance(node, ast.Name):
+            taken.add(node.id)
+        elif isinstance(node, ast.arg):
+            taken.add(node.arg)
+    test = moved.test if isinstance(moved, (ast.If, ast.Assert)) else None
+    verdicts = [capture for capture in captures if _decides(capture.expression, test)]
+    for capture in captures:
+        if isinstance(capture.expression, ast.Name):
+            capture.name = capture.expression.id
+            continue
+        wanted = _suggest(site, capture.expression)
+        if capture in verdicts and (len(verdicts) == 1 or not wanted):
+            wanted = _verdict(test, capture.expression, raises)
+        capture.name = _free(wanted or "value", capture.expression, taken)
+        taken.add(capture.name)
+
+
+def _decides(node: ast.expr, test: ast.expr | None) -> bool:
+    return test is not None and any(each is node for each in ast.walk(test)) and not isinstance(node, (ast.Attribute, ast.Subscript))
+
+
+def _verdict(test: ast.expr | None, node: ast.expr, raises: bool) -> str:
+    """``bad`` or ``ok`` for a check, by what makes it raise."""
+    if not raises:
+        return "condition"
+    negated = any(
+        isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and any(part is node for part in ast.walk(each))
+        for each in (ast.walk(test) if test is not None else ())
+    )
+    return "ok" if negated else "bad"
+
+
+def _free(wanted: str, node: ast.expr, taken: set[str]) -> str:
+    if wanted in taken or wanted in _RESERVED:
+        owner = node.value if isinstance(node, ast.Attribute) else None
+        last = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+        longer = f"{last}_{wanted}".strip("_") if last and last != "self" else f"{wanted}_value"
+        wanted = longer if longer not in taken and longer not in _RESERVED else wanted
+    name, number = wanted, 2
+    while name in taken or name in _RESERVED:
+        name = f"{wanted}_{number}"
+        number += 1
+    return name
+
+
+def _suggest(site: Site, node: ast.expr) -> str:
+    """A name made of the words of an expression; empty if it would say little."""
+    name = _words(site, node).strip("_").lower()
+    return name if name.isidentifier() and len(name) <= _LONGEST else ""
+
+
+def _words(site: Site, node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=owner, attr="__name__"):
+            return "class_name" if not isinstance(owner, ast.Name) else f"{owner.id}_name"
+        case ast.Attribute(attr=attr):
+            return attr
+        case ast.Subscript(value=value, slice=ast.Constant(value=int() | str() as index)):
+            return f"{_words(site, value)}_{index}"
+        case ast.Subscript(value=value):
+            return _words(site, value)
+        case ast.Call(func=func):
+            return _call_words(site, node, func)
+        case ast.UnaryOp(operand=operand):
+            return _words(site, operand)
+    return ""
+
+
+def _call_words(site: Site, node: ast.Call, func: ast.expr) -> str:
+    target = next(iter(site.facts.value(func).targets), None)
+    if isinstance(target, TensorMethod) and isinstance(func, ast.Attribute):
+        owner = _words(site, func.value)
+        return owner if func.attr in _DECIDING | _NUMBERS else f"{owner}_{func.attr}" if owner else ""
+    if isinstance(target, ExternalName) and node.args:
+        called, first = target.name.rpartition(".")[2], node.args[0]
+        inner = _words(site, first)
+        if called in _DECIDING:
+            return inner
+        return f"{called}_{inner}" if inner and isinstance(first, (ast.Name, ast.Attribute)) else called
+    return ""

@@ -1,0 +1,227 @@
+"""Functions that must stay as they are because of who runs them: arms of a selection, transforms, TorchScript."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from graphmend.flow.program import Program
+from graphmend.model.index import External
+from graphmend.model.module import Class, Function, Module
+from graphmend.regions.entries import SCRIPTERS, is_runtime
+
+_ARMS_BY_NAME = frozenset({
+    "cond", "while_loop", "scan", "associative_scan", "flex_attention", "create_block_mask", "create_mask", "create_nested_block_mask",
+    "vmap", "select", "switch", "map_impl", "invoke_subgraph", "nested_compile_region",
+})  # fmt: skip
+_ARMS_BY_PREFIX = ("torch._higher_order_ops.", "torch.func.", "functorch.", "torch._functorch.")
+_NOT_ARMS = frozenset({"torch.func.functional_call", "torch.func.stack_module_state"})
+_ARM_WORDS = re.compile(r"\b(?:cond|while_loop|scan|flex_attention|create_\w*mask|vmap|select|func|functorch|_higher_order_ops|Function)\b")
+_SCRIPT_WORDS = re.compile(r"\bjit\b")
+_SCRIPT_MARKS = frozenset({"torch.jit.unused", "torch.jit.ignore", "torch.jit.export"})
+_AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+
+_DEF = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Reach:
+    """Which functions are reached from arms and from TorchScript, found once a program.
+
+    Args:
+        program: the program under analysis.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._callees: dict[int, list[Function]] = {}
+        self._classes: dict[Module, list[tuple[int, int, Class]]] = {}
+        for function, state in program.states.items():
+            for caller in state.callers:
+                self._callees.setdefault(id(caller.node), []).append(function)
+        self._arms: dict[int, str] = {}
+        self._scripted: dict[int, str] = {}
+        for module in program.index.modules().values():
+            if is_runtime(module):
+                continue
+            if _ARM_WORDS.search(module.source.text):
+                self._find_arms(module)
+            if _SCRIPT_WORDS.search(module.source.text):
+                self._find_scripted(module)
+
+    def arm(self, function: Function) -> str | None:
+        """Why a function may run as an arm, or inside a transform; ``None`` if it does not."""
+        return self._look_up(self._arms, function)
+
+    def scripted(self, function: Function) -> str | None:
+        """Why TorchScript may compile a function; ``None`` if nothing says so."""
+        return self._look_up(self._scripted, function)
+
+    @staticmethod
+    def _look_up(found: dict[int, str], function: Function) -> str | None:
+        scope: Function | None = function
+        while scope is not None:
+            if id(scope.node) in found:
+                return found[id(scope.node)]
+            scope = scope.parent
+        return None
+
+    # ---------------------------------------------------------------- arms
+
+    def _find_arms(self, module: Module) -> None:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call):
+                taker = self._takes_arms(module, node.func)
+                if taker:
+                    for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                        for arm in self._functions(module, argument):
+                            self._mark(self._arms, module, arm, f"it is reached from a function that `{taker}` runs (line {node.lineno})")
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                for decorator in node.decorator_list:
+                    parts = [decorator.func, *decorator.args] if isinstance(decorator, ast.Call) else [decorator]
+                    taker = next(filter(None, (self._takes_arms(module, part) for part in parts)), "")
+                    if taker:
+                        self._mark(self._arms, module, node, f"`{node.name}` is run by `{taker}`")
+            elif isinstance(node, ast.ClassDef) and self._is_autograd(module, node):
+                for statement in node.body:
+                    if isinstance(statement, _DEF):
+                        self._mark(self._arms, module, statement, f"it is reached from the autograd function `{node.name}`")
+
+    def _takes_arms(self, module: Module, callee: ast.expr) -> str:
+        name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
+        found = self.program.index.dotted(module, callee) if name else ()
+        for definition in found:
+            if isinstance(definition, External):
+                dotted = definition.name
+                torch_like = dotted.startswith(("torch.", "graphmend.", "functorch."))
+                if torch_like and (name in _ARMS_BY_NAME or dotted.startswith(_ARMS_BY_PREFIX)) and dotted not in _NOT_ARMS:
+                    return dotted if dotted not in ("torch.select", "torch.Tensor.select") else ""
+            elif isinstance(definition, Function) and is_runtime(definition.module) and name in _ARMS_BY_NAME:
+                return name
+        # Imported inside a function: only the name tells.
+        return name if name in _ARMS_BY_NAME - {"select", "map_impl", "switch", "scan"} and not found else ""
+
+    def _is_autograd(self, module: Module, node: ast.ClassDef) -> bool:
+        return any(
+            isinstance(definition, External) and definition.name in _AUTOGRAD_FUNCTION
+            for base in node.bases
+            for definition in self.program.index.dotted(module, base)
+        )
+
+    # ---------------------------------------------------------------- TorchScript
+
+    def _find_scripted(self, module: Module) -> None:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and node.args and self._names(module, node.func) & SCRIPTERS:
+                for scripted in self._functions(module, node.args[0]):
+                    self._mark(self._scripted, module, scripted, f"`torch.jit.script` compiles what calls it (line {node.lineno})")
+            elif isinstance(node, (ast.Attribute, ast.Name)) and "torch.jit.is_scripting" in self._names(module, node):
+                self._mark_around(module, node)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+                names = {name for each in decorators for name in self._names(module, each)}
+                if names & SCRIPTERS:
+                    self._mark(self._scripted, module, node, f"it is reached from the scripted function `{node.name}`")
+                elif names & _SCRIPT_MARKS:
+                    self._mark_class(module, node.lineno, "its class has parts that are marked for TorchScript")
+        for cls in module.classes:
+            if any(isinstance(base, External) and base.name.startswith("torch.jit.Script") for base in self.program.index.mro(cls)):
+                for method in cls.methods.values():
+                    self._mark(self._scripted, module, method.node, f"its class `{cls.name}` is a script module")
+
+    def _mark_around(self, module: Module, node: ast.expr) -> None:
+        reason = "code that calls it asks `torch.jit.is_scripting()`, so TorchScript compiles it at times"
+        for function in module.functions:
+            if function.node.lineno <= node.lineno <= (function.node.end_lineno or 0):
+                self._mark(self._scripted, module, function.node, reason)
+        self._mark_class(module, node.lineno, reason)
+
+    def _mark_class(self, module: Module, line: int, reason: str) -> None:
+        cls = self._class_at(module, line)
+        for method in cls.methods.values() if cls is not None else ():
+            self._scripted.setdefault(id(method.node), reason)
+
+    def _names(self, module: Module, expression: ast.expr) -> set[str]:
+        return {found.name for found in self.program.index.dotted(module, expression) if isinstance(found, External)}
+
+    # ---------------------------------------------------------------- following calls
+
+    def _mark(self, found: dict[int, str], module: Module, start: ast.AST, reason: str) -> None:
+        """Mark a function and everything that it calls."""
+        stack: list[tuple[Module, ast.AST]] = [(module, start)]
+        while stack:
+            owner, node = stack.pop()
+            if id(node) in found:
+                continue
+            found[id(node)] = reason
+            stack += [(callee.module, callee.node) for callee in self._callees.get(id(node), ())]
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call):
+                    stack += [(callee.module, callee.node) for callee in self._called(owner, call.func)]
+                elif isinstance(call, _DEF) and call is not node:
+                    stack.append((owner, call))
+
+    def _functions(self, module: Module, expression: ast.expr) -> Iterator[ast.AST]:
+        """The functions that an expression may stand for."""
+        match expression:
+            case ast.Lambda():
+                yield expression
+            case ast.Name(id=name):
+                for function in self._called(module, expression):
+                    yield function.node
+                for node in ast.walk(module.tree):
+                    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+                        yield node
+                    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
+                            yield node.value
+            case ast.Attribute():
+                for function in self._called(module, expression):
+                    yield function.node
+            case ast.Call(args=arguments):  # functools.partial, a constructor
+                for each in (*arguments, expression.func):
+                    yield from self._functions(module, each)
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                for element in elements:
+                    yield from self._functions(module, element)
+
+    def _called(self, module: Module, callee: ast.expr) -> Iterator[Function]:
+        for definition in self.program.index.dotted(module, callee):
+            if isinstance(definition, Function):
+                yield definition
+            elif isinstance(definition, Class):
+                forward = self.program.index.method(definition, "forward" if self.program.is_module(definition) else "__init__")
+                if forward is not None:
+                    yield forward
+        match callee:
+            case ast.Attribute(value=ast.Name(), attr=attr) | ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=attr):
+                cls = self._class_at(module, callee.lineno)
+                if cls is not None:
+                    yield from self._member(cls, attr)
+
+    def _member(self, cls: Class, attr: str) -> Iterator[Function]:
+        method = self.program.index.method(cls, attr)
+        if method is not None:
+            yield method
+        for base in self.program.index.mro(cls):
+            value = self.program.heap.attributes.get((base, attr)) if isinstance(base, Class) else None
+            for held in value.classes if value is not None else ():
+                forward = self.program.index.method(held, "forward") if isinstance(held, Class) else None
+                if forward is not None:
+                    yield forward
+
+    def _class_at(self, module: Module, line: int) -> Class | None:
+        """The innermost class whose text holds a line."""
+        spans = self._classes.get(module)
+        if spans is None:
+            spans = [(cls.node.lineno, cls.node.end_lineno or cls.node.lineno, cls) for cls in module.classes]
+            self._classes[module] = spans
+        around = [(end - start, cls) for start, end, cls in spans if start <= line <= end]
+        return min(around, key=lambda each: each[0])[1] if around else None
+
+
+def reach_of(program: Program) -> Reach:
+    """The reach of a program, computed when it is first asked for; it lives as long as the program does."""
+    found: Reach = vars(program).get("_reach") or Reach(program)
+    vars(program)["_reach"] = found
+    return found
