@@ -89,9 +89,13 @@ def run_all(options: argparse.Namespace, builds: list[Build], trees: Trees, work
         everything = list(pool.map(lambda build: measure(build, trees, work, quick=options.quick), builds))
     results = []
     for build, measured in zip(builds, everything, strict=True):
-        timed = None
+        timed: timing.Timing | str | None = None
         if options.rounds:
-            timed = timing.measure(build.name, work / "builds" / build.name, trees.before, trees.after, options.rounds)
+            store = work / "builds" / build.name
+            try:
+                timed = timing.measure(build.name, store, trees.before, trees.after, options.rounds)
+            except timing.TimingError as error:
+                timed = str(error)
             print(f"{build.name}: timed", file=sys.stderr, flush=True)
         results.append(judge(build, measured, timed))
     return results

@@ -131,9 +131,10 @@ def compare_renamed(stock: Records, before: Records) -> tuple[Comparison, ...]:
     return tuple(found)
 
 
-def judge(build: Build, measured: Measured, timing: Timing | None) -> Result:
-    """Judges a build by its records."""
+def judge(build: Build, measured: Measured, timed: Timing | str | None) -> Result:
+    """Judges a build by its records and its times; a text in place of times says why there are none."""
     before, after = measured.before, measured.after
+    timing = timed if isinstance(timed, Timing) else None
     stock, mended = compilations(before.get("count")), compilations(after.get("count"))
     misses = []
     cache = None
@@ -141,6 +142,8 @@ def judge(build: Build, measured: Measured, timing: Timing | None) -> Result:
         cache = all(hits(after.get(name)) for name in CACHED)
         if not cache:
             misses.append(f"a second process does not hit the cache: {cache_counts(after)}")
+    if isinstance(timed, str):
+        misses.append(timed)
     if timing and timing.ratio > LIMIT:
         misses.append(f"eager time grows by {timing.ratio:.3f}, at most {LIMIT} allowed")
     comparisons = compare_all(before, after)

@@ -24,7 +24,9 @@ import torch
 from benchmarks.table2.records import LogEntry, Messages, TensorRecord, Tree, WarningEntry
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
-_MODULE_INTERNALS = frozenset(vars(torch.nn.Module()))
+_MODULE_INTERNALS = frozenset({*vars(torch.nn.Module()), "_is_torch_compile"})
+"""Attributes that torch itself gives a module, the last one when it is compiled."""
+
 
 
 def digest(tensor: torch.Tensor) -> str:

@@ -11,6 +11,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -49,17 +50,22 @@ class Timing:
     calls: int
 
 
+class TimingError(RuntimeError):
+    """A timed process ended before its time."""
+
+
 class Side:
     """One of the two processes: loads the model, then makes calls when told to."""
 
     def __init__(self, job: Path, store: Path) -> None:
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - lives as long as the process
         self._child = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.table2.timing", str(job)],
             cwd=store,
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._log,
             text=True,
         )
 
@@ -81,12 +87,14 @@ class Side:
         self._child.stdin.flush()
         answer = self._child.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the timed process ended with status {self._child.wait()}")
+            self._child.wait()
+            self._log.seek(0)
+            raise TimingError(f"the timed process failed: {self._log.read().strip().splitlines()[-1]}")
         return [float(value) for value in json.loads(answer)]
 
 
 def measure(build: str, store: Path, before: Path, after: Path, rounds: int) -> Timing:
-    """Times a build on two trees. The weights must have been saved before.
+    """Times a build on two trees. The weights must have been saved before; raises TimingError if a process fails.
 
     Turns go before, after, after, before: a machine that gets slower or faster meanwhile favours neither. When the
     ratio is above the limit, another pair of processes is measured and everything counts: one disturbed stretch, or
