@@ -294,7 +294,7 @@ class TestOutput:
         assert main(["lint", "-q"]) == 0
         assert capsys.readouterr() == ("", "")
         assert main(["lint", "-v"]) == 0
-        assert "1 files in " in capsys.readouterr().err
+        assert "1 file in " in capsys.readouterr().err
 
     def test_the_proof_is_shown(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write(project, model=MODEL)

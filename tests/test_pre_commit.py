@@ -96,7 +96,7 @@ def run_hook(name: str, hooks: Path, home: Path, scratch: Path, *arguments: str)
 def test_the_lint_hook_fails_on_findings_and_changes_nothing(hooks: Path, home: Path, scratch: Path) -> None:
     result = run_hook("graphmend", hooks, home, scratch, "--all-files")
     assert result.returncode == 1
-    assert "model.py:9:9: " in result.stdout
+    assert "model.py:10:9: " in result.stdout
     assert "helper.py:5:5: " in result.stdout
     assert "old/model.py" not in result.stdout
     assert git(scratch, "diff", "--name-only") == ""

@@ -83,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
     report = replace(report, findings=tuple(shown))
     _print(report, rules, config, options, source=text)
     if options.verbose:
-        complain(f"{report.files} files in {report.seconds:.2f} s")
+        from graphmend.report import counted
+
+        complain(f"{counted(report.files, 'file')} in {report.seconds:.2f} s")
     return _exit_code(report, config, options)
 
 
@@ -145,9 +147,12 @@ def _print(
 def _tell_about_diff(report: Report, options: argparse.Namespace) -> None:
     if options.quiet:
         return
+    from graphmend.report import counted, unsuppressed
+
     count = sum(file.count for file in report.fixed)
-    left = sum(not finding.suppressed for finding in report.findings)
-    complain(f"would fix {count} in {len(report.fixed)} files; {left} findings would be left")
+    left = len(unsuppressed(report.findings))
+    files = counted(len(report.fixed), "file")
+    complain(f"would fix {counted(count, 'finding')} in {files}; {left} would be left")
 
 
 def _exit_code(report: Report, config: Config, options: argparse.Namespace) -> int:

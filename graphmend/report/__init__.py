@@ -70,6 +70,11 @@ def is_fixable(finding: Finding, applicability: Applicability) -> bool:
     return finding.fix is not None and finding.fix.applicability is applicability
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns a number of things in words."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def place(finding: Finding) -> str:
     """Returns a finding's path, line and column as editors read them."""
     return f"{finding.path}:{finding.range.line}:{finding.range.column}"

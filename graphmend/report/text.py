@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from graphmend.findings import Applicability, Finding, Report, Severity
-from graphmend.report import Options, is_fixable, place, unsuppressed
+from graphmend.report import Options, counted, is_fixable, place, unsuppressed
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 _SEVERITY = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
@@ -75,17 +75,18 @@ class _Writer:
         shown = unsuppressed(report.findings)
         if report.fixed:
             count = sum(file.count for file in report.fixed)
-            yield f"Fixed {_count(count, 'finding')} in {_count(len(report.fixed), 'file')}."
+            yield f"Fixed {counted(count, 'finding')} in {counted(len(report.fixed), 'file')}."
         silenced = len(report.findings) - len(shown)
         tail = f" ({silenced} silenced)" if silenced else ""
         if not shown:
             left = "Nothing else was found" if report.fixed else "No graph break was found"
             if report.errors:
-                tail += f"; {_count(len(report.errors), 'error')}"
-            yield f"{self.paint(left, 'yellow' if report.errors else 'green')} in {_count(report.files, 'file')}{tail}."
+                tail += f"; {counted(len(report.errors), 'error')}"
+            left = self.paint(left, "yellow" if report.errors else "green")
+            yield f"{left} in {counted(report.files, 'file')}{tail}."
             return
-        found = f"{_count(len(shown), 'finding')}{' left' if report.fixed else ''}"
-        yield f"{self.paint(found, 'bold')} in {_count(report.files, 'file')}{tail}."
+        found = f"{counted(len(shown), 'finding')}{' left' if report.fixed else ''}"
+        yield f"{self.paint(found, 'bold')} in {counted(report.files, 'file')}{tail}."
         yield from self.advice(shown)
 
     def advice(self, shown: list[Finding]) -> Iterator[str]:
@@ -119,7 +120,3 @@ def _width(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
