@@ -1,0 +1,204 @@
+"""Attribute writes inside an arm that may happen although the arm is not taken.
+
+Two kinds are known (design, section 5). A *lazy cache*: an attribute that is created only where it is missing, by code
+that gives the same whenever it runs. A *conversion*: an attribute that is replaced by itself in another place or
+dtype, which changes nothing if it is there already; that is checked while tracing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphmend.findings import Proof
+from graphmend.fixes.arms import Arm
+from graphmend.fixes.package import Package
+from graphmend.fixes.site import Refused, Site
+from graphmend.flow.aliasing import bind_arguments
+from graphmend.flow.effects import IMPURE, PARTIAL, Effects, effects_of
+from graphmend.flow.frames import Frame
+from graphmend.flow.names import accessed
+from graphmend.flow.values import ExternalName, Kind
+from graphmend.model.module import Class, Function
+from graphmend.obligations import Obligation
+
+_CONVERSIONS = frozenset({"to", "float", "half", "double", "bfloat16", "cpu", "cuda", "type", "contiguous", "long", "int", "bool"})
+_FIXED = Kind.STATIC | Kind.NONE | Kind.OBJECT | Kind.CALLABLE
+
+
+@dataclass(frozen=True)
+class Licence:
+    """An attribute write that does not count as an effect of its arm.
+
+    Args:
+        statement: the statement that writes.
+        attribute: the name of the attribute.
+        check: an expression that must be true while tracing; empty if nothing is left to check.
+        proof: why the write is harmless.
+    """
+
+    statement: ast.stmt
+    attribute: str
+    check: str
+    proof: Proof
+
+
+def find_licences(site: Site, frame: Frame, arm: Arm) -> list[Licence]:
+    """The lazy caches and conversions among the statements of an arm.
+
+    Raises:
+        Refused: a statement has the form of a lazy cache, but its conditions do not hold.
+    """
+    found: list[Licence] = []
+    for position, statement in enumerate(arm.kept):
+        licence = _conversion(site, statement, arm.kept[:position]) or _lazy_cache(site, frame, statement)
+        if licence is not None:
+            found.append(licence)
+    return found
+
+
+# -------------------------------------------------------------------- conversions
+
+
+def _conversion(site: Site, statement: ast.stmt, before: tuple[ast.stmt, ...]) -> Licence | None:
+    match statement:
+        case ast.Assign(
+            targets=[ast.Attribute(value=ast.Name(), attr=attr) as target],
+            value=ast.Call(func=ast.Attribute(value=ast.Attribute() as source, attr=name)) as call,
+        ) if name in _CONVERSIONS and site.source.segment(target) == site.source.segment(source):
+            pass
+        case _:
+            return None
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    read = accessed([call]).reads
+    if accessed(before).writes & read or not all(_is_plain(argument) for argument in arguments):
+        return None
+    text = " ".join(site.source.segment(call).split())
+    check = f"{text} is {site.source.segment(source)}"
+    detail = f"`{text}` gives the tensor itself, so that the assignment changes nothing: compared while tracing"
+    return Licence(statement, attr, check, Proof(Obligation.PURE_ARMS.value, "checked at trace time", detail))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return all(isinstance(each, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for each in ast.walk(node))
+
+
+# -------------------------------------------------------------------- lazy caches
+
+
+def _lazy_cache(site: Site, frame: Frame, statement: ast.stmt) -> Licence | None:
+    match statement:
+        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Call() as asked), body=[ast.Assign() as made], orelse=[]):
+            pass
+        case _:
+            return None
+    name = _asked_attribute(site, asked)
+    if name is None:
+        return None
+    owner, attribute = name
+    written = [node for target in made.targets for node in _leaves(target)]
+    attributes = [node for node in written if isinstance(node, ast.Attribute)]
+    if len(attributes) != 1 or attributes[0].attr != attribute or ast.dump(attributes[0].value) != ast.dump(owner):
+        return None
+    if not all(isinstance(node, (ast.Name, ast.Attribute)) for node in written):
+        return None
+    line = statement.lineno
+    _require_constant(site, frame, made.value, attribute)
+    place = Package(site.program, site.module).mentions(attribute, [statement, *_later_reads(frame, attribute, statement)])
+    if place is not None:
+        reason = f"`{attribute}` is created where it is missing, and {place} may observe whether it exists"
+        raise Refused(Obligation.LAZY_CACHE, reason, line)
+    detail = (
+        f"`{attribute}` is created only where it is missing, by `{_brief(made.value)}`, which is pure, cannot fail on "
+        "data (other failures show while tracing) and does not depend on the tensors of the call; nothing else in the "
+        "package names the attribute. Compiled code may create it earlier"
+    )
+    return Licence(statement, attribute, "", Proof(Obligation.LAZY_CACHE.value, "statically", detail))
+
+
+def _asked_attribute(site: Site, asked: ast.Call) -> tuple[ast.expr, str] | None:
+    """The object and the attribute whose existence a call asks for."""
+    names = site.facts.value(asked.func).targets
+    match asked.args:
+        case [ast.Name() as owner, ast.Constant(value=str(attribute))] if names == {ExternalName("builtins.hasattr")}:
+            return owner, attribute
+    return None
+
+
+def _leaves(target: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(target, (ast.Tuple, ast.List)):
+        for element in target.elts:
+            yield from _leaves(element)
+    else:
+        yield target
+
+
+def _later_reads(frame: Frame, attribute: str, statement: ast.stmt) -> Iterator[ast.AST]:
+    """The reads of the attribute in the block of the lazy creation, which come after it."""
+    parent = frame.parents.get(id(statement))
+    block: list[ast.stmt] = []
+    for field in ("body", "orelse"):
+        statements = getattr(parent, field, None)
+        if isinstance(statements, list) and any(each is statement for each in statements):
+            block = statements
+    start = next((index for index, each in enumerate(block) if each is statement), len(block))
+    for each in block[start + 1 :]:
+        yield from (
+            node
+            for node in ast.walk(each)
+            if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)
+        )
+
+
+def _require_constant(site: Site, frame: Frame, value: ast.expr, attribute: str) -> None:
+    """Refuse an initialiser that does not give the same whenever it runs."""
+    effects = effects_of(site.program)
+    for doing in effects.doings([value], frame):
+        if doing.effect in IMPURE or doing.effect in PARTIAL:
+            reason = f"`{attribute}` is created where it is missing, but its initialiser {doing.what}"
+            raise Refused(Obligation.LAZY_CACHE, reason, doing.line)
+    for node in ast.walk(value):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found = site.facts.value(node)
+            if not found.only(_FIXED) and node.id in site.function.locals:
+                reason = f"`{attribute}` is created from `{node.id}`, which may be another one at each call"
+                raise Refused(Obligation.LAZY_CACHE, reason, node.lineno)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not site.facts.value(node).only(_FIXED):
+            reason = f"`{attribute}` is created from `{_brief(node)}`, which may change between calls"
+            raise Refused(Obligation.LAZY_CACHE, reason, node.lineno)
+        elif isinstance(node, ast.Call):
+            for function in _called(site, node):
+                _require_closed(site, effects, function, attribute, node.lineno)
+
+
+def _called(site: Site, node: ast.Call) -> Iterator[Function]:
+    for target in site.facts.value(node.func).targets:
+        if isinstance(target, Function):
+            yield target
+        elif isinstance(target, Class):
+            yield from (method for name in ("__init__", "__new__") if (method := target.methods.get(name)))
+        elif hasattr(target, "function"):
+            yield target.function
+
+
+def _require_closed(site: Site, effects: Effects, function: Function, attribute: str, line: int) -> None:
+    """Refuse an initialiser that reads tensors of the module: they may have other values later."""
+    frame = effects.frames.frame(function)
+    for node in ast.walk(function.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) in frame.facts.values:
+            holder, value = frame.facts.value(node.value), frame.facts.value(node)
+            if holder.may(Kind.OBJECT) and value.depends_on_data:
+                reason = (
+                    f"`{attribute}` is created by `{function.name}`, which reads `{_brief(node)}` "
+                    f"({function.module.path}:{node.lineno}): a tensor that may change between calls"
+                )
+                raise Refused(Obligation.LAZY_CACHE, reason, line)
+
+
+def _brief(node: ast.AST, width: int = 60) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+__all__ = ["Licence", "bind_arguments", "find_licences"]

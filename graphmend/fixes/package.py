@@ -1,0 +1,165 @@
+"""Questions about all files of the package that a fix lies in: who names an attribute, who changes one in place."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from graphmend.flow.aliasing import is_in_place_name
+from graphmend.flow.program import Program
+from graphmend.model.module import Module
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of some file."""
+
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class Package:
+    """The files around one module: its whole package, or for a script the files that the run has read."""
+
+    def __init__(self, program: Program, module: Module) -> None:
+        self.program = program
+        self.module = module
+
+    def _files(self) -> tuple[str, ...]:
+        path = os.path.abspath(self.module.path)
+        parts = self.module.name.split(".")
+        folder = os.path.dirname(path)
+        if not self.module.is_package:
+            parts = parts[:-1]
+        if not parts:
+            return (path,)
+        for _ in parts[1:]:
+            folder = os.path.dirname(folder)
+        return python_files(folder)
+
+    def modules(self, words: Iterable[str]) -> Iterator[Module]:
+        """The parsed files in whose text one of some words occurs."""
+        pattern = re.compile(rb"\b(?:" + b"|".join(re.escape(word.encode()) for word in sorted(words)) + rb")\b")
+        own = os.path.abspath(self.module.path)
+        for path in self._files():
+            if path == own:
+                continue
+            if pattern.search(file_bytes(path)):
+                module = self.program.index.load(path)
+                if module is not None and pattern.search(module.source.text.encode("utf-8", "replace")):
+                    yield module
+        yield self.module
+
+    def mentions(self, attribute: str, allowed: Iterable[ast.AST] = ()) -> Place | None:
+        """A place that may observe whether an attribute exists: its name as an attribute or in a string.
+
+        Args:
+            attribute: the attribute's name.
+            allowed: nodes below which it may be named.
+        """
+        skipped = {id(node) for root in allowed for node in ast.walk(root)}
+        word = re.compile(rf"\b{re.escape(attribute)}\b")
+        for module in self.modules([attribute]):
+            for node in ast.walk(module.tree):
+                if id(node) in skipped:
+                    continue
+                match node:
+                    case ast.Attribute(attr=name) if name == attribute:
+                        return Place(module.path, node.lineno)
+                    case ast.Constant(value=str(text)) if word.search(text) and not _is_docstring(text):
+                        return Place(module.path, node.lineno)
+        return None
+
+    def changed_in_place(self, attributes: Iterable[str]) -> Place | None:
+        """A place that writes into what one of some attributes holds, directly or through a local name."""
+        names = frozenset(attributes)
+        for module in self.modules(names):
+            line = _changes(module, names)
+            if line is not None:
+                return Place(module.path, line)
+        return None
+
+
+def _is_docstring(text: str) -> bool:
+    """Whether a string is prose: code that looks an attribute up names it alone, or as part of a dotted path."""
+    return any(character.isspace() for character in text.strip())
+
+
+def _changes(module: Module, names: frozenset[str]) -> int | None:
+    for scope in ast.walk(module.tree):
+        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            nodes = list(ast.walk(scope))
+            aliases = _aliases(nodes, names)
+            for node in nodes:
+                if any(_rooted(target, names, aliases) for target in _written(node)):
+                    return getattr(node, "lineno", None)
+    return None
+
+
+def _aliases(nodes: Iterable[ast.AST], names: frozenset[str]) -> set[str]:
+    """Local names that are assigned the attribute, or a view of it."""
+    return {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and _rooted(node.value, names, set())
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _written(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions whose object a node writes into."""
+    match node:
+        case ast.AugAssign(target=ast.Subscript(value=target) | target):
+            yield target
+        case ast.Subscript(value=target, ctx=ast.Store() | ast.Del()):
+            yield target
+        case ast.Attribute(value=target, attr="data", ctx=ast.Store()):
+            yield target
+        case ast.Call(func=ast.Attribute(value=target, attr=name), args=arguments, keywords=keywords):
+            if is_in_place_name(name):
+                yield target
+                yield from arguments[:1]  # `torch.relu_(x)`, `init.zeros_(x)`
+            yield from (keyword.value for keyword in keywords if keyword.arg == "out")
+        case ast.Call(func=ast.Name(id=name), args=[target, *_]) if is_in_place_name(name):
+            yield target
+
+
+def _rooted(node: ast.expr, names: frozenset[str], aliases: set[str]) -> bool:
+    """Whether an expression is one of the attributes, or may be a view of it."""
+    while True:
+        match node:
+            case ast.Attribute(attr=attr) if attr in names:
+                return True
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Call(func=ast.Attribute(value=inner)):
+                node = inner
+            case ast.Name(id=name):
+                return name in aliases
+            case _:
+                return False
+
+
+@lru_cache(maxsize=4)
+def python_files(folder: str) -> tuple[str, ...]:
+    """All Python files below a folder."""
+    found: list[str] = []
+    for directory, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each != "__pycache__" and not each.startswith("."))
+        found += [os.path.join(directory, each) for each in sorted(files) if each.endswith(".py")]
+    return tuple(found)
+
+
+def file_bytes(path: str) -> bytes:
+    """The bytes of a file; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

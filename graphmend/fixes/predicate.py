@@ -1,0 +1,88 @@
+"""*predicate*: a branch on a tensor's value becomes a selection between two values.
+
+In eager the selection is the branch. While compiling, both sides are computed and one is chosen by the tensor, where
+tracing sees that this is the same; otherwise the branch runs as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
+from graphmend.fixes.arms import Branch, Outcome, read_branch
+from graphmend.fixes.condition import Condition, part_condition
+from graphmend.fixes.emit import Style, runtime_name
+from graphmend.fixes.lazy import Licence
+from graphmend.fixes.proofs import Gradient, Prover
+from graphmend.fixes.selection import Writer
+from graphmend.fixes.site import Refused, Site
+from graphmend.flow.frames import frames_of
+from graphmend.obligations import Obligation
+
+NAME = "predicate"
+
+
+def plan(site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:
+    """The selection that replaces the branch at a site, or why there is none."""
+    try:
+        return _select(site)
+    except Refused as refused:
+        from graphmend.fixes import guard
+
+        guarded = guard.plan(site, arguments)
+        return guarded if isinstance(guarded, Fix) else refused.refusal(NAME)
+
+
+def _select(site: Site) -> Fix:
+    frame = frames_of(site.program).frame(site.function, site.facts)
+    style = Style(site.source, site.module.tree)
+    branch = read_branch(site, frame)
+    conditions = {id(test): part_condition(site, style, test) for test in branch.choice.tests()}
+    prover = Prover(site, branch)
+    proofs = [Proof(Obligation.SUPPORTED_FORM.value, "statically", _form(branch))]
+    proofs += prover.movable() + prover.bound()
+    licences, shown = prover.effects_of_arms()
+    proofs += shown + prover.agreeing()
+    gradient = prover.gradient()
+    proofs += [*gradient.proofs, *prover.identity()]
+    proofs += _same_truth(conditions)
+    edits = _edits(site, style, branch, conditions, gradient, licences)
+    return Fix(NAME, Applicability.SAFE, tuple(proofs), edits)
+
+
+def _form(branch: Branch) -> str:
+    return {
+        Outcome.VALUE: "a conditional expression",
+        Outcome.ASSIGN: f"a branch that assigns {', '.join(f'`{target.text}`' for target in branch.targets)}",
+        Outcome.RETURN: "a branch whose sides both return",
+        Outcome.CALL: "a branch whose sides end in the same call",
+    }[branch.outcome]
+
+
+def _same_truth(conditions: Mapping[int, Condition]) -> list[Proof]:
+    if not any(condition.rewritten for condition in conditions.values()):
+        return []
+    detail = "the operands of the condition have one element each, are free of effects and cannot fail"
+    return [Proof(Obligation.SAME_TRUTH.value, "statically", detail)]
+
+
+def _edits(
+    site: Site,
+    style: Style,
+    branch: Branch,
+    conditions: dict[int, Condition],
+    gradient: Gradient,
+    licences: list[Licence],
+) -> tuple[Edit, ...]:
+    runtime = runtime_name(site)
+    options = [f'grad="{gradient.way}"'] if gradient.way else []
+    checks = list(dict.fromkeys(licence.check for licence in licences if licence.check))
+    if checks:
+        options.append(f"when=lambda: {' and '.join(checks)}")
+    top = conditions[id(branch.choice.test)]
+    # Without another side the part that Python decides stays an `if`; with one, the selection decides it itself.
+    guard = top.guard if top.static and top.conjunction and not branch.has_else else ""
+    writer = Writer(
+        site, frames_of(site.program).frame(site.function, site.facts), style, branch, conditions, runtime.name, options, guard
+    )
+    return (*runtime.edits, writer.edit())

@@ -1,0 +1,281 @@
+"""Which tensors receive a gradient through an expression, and whether its derivative is finite for every input.
+
+Both are asked of an *arm*: local names that the arm itself assigns are looked through, all others are leaves.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable
+
+from graphmend.flow.frames import Frame
+from graphmend.flow.program import Program
+from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
+from graphmend.signatures import Signature
+
+_NO_GRADIENT = Kind.STATIC | Kind.SIZE | Kind.NONE | Kind.CALLABLE | Kind.SCALAR
+# Operands that lend their shape or dtype, or choose, and receive no gradient, by operation: positions after the first.
+_SHAPE_OPERANDS = {
+    "expand_as": {1},
+    "view_as": {1},
+    "reshape_as": {1},
+    "type_as": {1},
+    "masked_fill": {1},
+    "where": {0},
+}
+_CUTTING = frozenset({"detach", "data"})
+# Measured with torch 2.13: these have a finite derivative for every finite input, but `0 * derivative` is NaN at an
+# infinite or NaN one (tanh and the like at NaN; sin, gelu and the like at infinities too).
+_UNBOUNDED_AT_NON_FINITE = frozenset({
+    "tanh", "sigmoid", "gelu", "silu", "mish", "softplus", "sin", "cos", "logsigmoid", "softsign", "amax", "amin", "aminmax", "nanmean",
+})  # fmt: skip
+_BOUNDED_MODULES = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Identity ReLU ReLU6 LeakyReLU ELU SELU CELU Hardtanh Hardswish Hardsigmoid Flatten Unflatten ZeroPad1d ZeroPad2d "
+        "PixelShuffle PixelUnshuffle"
+    ).split()
+)
+_WITHOUT_PARAMETERS = _BOUNDED_MODULES | frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "GELU SiLU Mish Softplus Softsign Softmax LogSoftmax Softmax2d Softmin Sigmoid Tanh LogSigmoid Hardshrink Softshrink Tanhshrink "
+        "Threshold GLU AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d "
+        "AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d Upsample Dropout Dropout1d Dropout2d Dropout3d"
+    ).split()
+)
+
+
+class Unknown(Exception):  # noqa: N818 - an answer, not an error
+    """Raised where the leaves of an expression cannot be told."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+class Gradients:
+    """Leaves and boundedness of the expressions of one arm.
+
+    Args:
+        program: the program under analysis.
+        frame: the function that holds the arm.
+        region: the arm's statements or expressions.
+    """
+
+    def __init__(self, program: Program, frame: Frame, region: Iterable[ast.AST]) -> None:
+        self.program = program
+        self.frame = frame
+        self.region = {id(node) for root in region for node in ast.walk(root)}
+
+    def value(self, node: ast.AST) -> Value:
+        """What the facts say of an expression."""
+        return self.frame.facts.value(node)
+
+    # ---------------------------------------------------------------- names
+
+    def inner(self, node: ast.Name) -> ast.expr | None:
+        """The expression that the arm itself gave a name, if it is the only one.
+
+        Raises:
+            Unknown: the arm may or may not have assigned the name.
+        """
+        statement = self.frame.statement(node)
+        definitions = self.frame.names.definitions(node.id, statement) if statement is not None else None
+        if definitions is None:
+            raise Unknown(f"where `{node.id}` comes from is not known", node.lineno)
+        own = [item for item in definitions if id(item) in self.region]
+        if not own:
+            return None
+        if len(definitions) == 1 and isinstance(own[0], ast.Assign) and len(own[0].targets) == 1:
+            if isinstance(own[0].targets[0], ast.Name):
+                return own[0].value
+        raise Unknown(f"`{node.id}` is assigned in several ways", node.lineno)
+
+    # ---------------------------------------------------------------- leaves
+
+    def leaves(self, node: ast.expr) -> frozenset[str]:
+        """The names and attribute paths that receive a gradient when the expression's value does.
+
+        Raises:
+            Unknown: they cannot be told.
+        """
+        value = self.value(node)
+        if value.kinds and (value.only(_NO_GRADIENT) or (value.is_tensor and value.dtype in ("bool", "int"))):
+            return frozenset()
+        match node:
+            case ast.Constant() | ast.Compare() | ast.JoinedStr():
+                return frozenset()
+            case ast.Name(id=name):
+                inner = self.inner(node)
+                return frozenset((name,)) if inner is None else self.leaves(inner)
+            case ast.Attribute():
+                return self._attribute_leaves(node)
+            case ast.Subscript(value=holder):
+                return self.leaves(holder)
+            case ast.BinOp(left=left, right=right):
+                return self.leaves(left) | self.leaves(right)
+            case ast.UnaryOp(operand=operand):
+                return self.leaves(operand)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return self._all_leaves(parts)
+            case ast.Dict(values=parts):
+                return self._all_leaves(parts)
+            case ast.Call():
+                return self._call_leaves(node)
+        raise Unknown(f"which tensors `{_brief(node)}` reads is not known", node.lineno)
+
+    def _all_leaves(self, nodes: Iterable[ast.expr]) -> frozenset[str]:
+        return frozenset(leaf for node in nodes for leaf in self.leaves(node))
+
+    def _attribute_leaves(self, node: ast.Attribute) -> frozenset[str]:
+        holder = self.value(node.value)
+        if holder.is_tensor:
+            return frozenset() if node.attr in _CUTTING else self.leaves(node.value)
+        path = path_of(node)
+        root = node.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not path or not isinstance(root, ast.Name) or self.inner(root) is not None:
+            raise Unknown(f"which tensors `{_brief(node)}` reads is not known", node.lineno)
+        return frozenset((path,))
+
+    def _call_leaves(self, node: ast.Call) -> frozenset[str]:
+        operation = self.operation(node)
+        if operation is not None:
+            signature, operands = operation
+            if (
+                signature.has("constant")
+                or signature.name in _CUTTING
+                or signature.returns in ("static", "size", "scalar")
+            ):
+                return frozenset()
+            skipped = _SHAPE_OPERANDS.get(signature.name, set())
+            return self._all_leaves(operand for position, operand in enumerate(operands) if position not in skipped)
+        classes = self.modules(node)
+        if classes:
+            own: frozenset[str] = frozenset()
+            if not classes <= _WITHOUT_PARAMETERS:
+                path = path_of(node.func)
+                if not path:
+                    raise Unknown(f"the parameters of `{_brief(node.func)}` are not known", node.lineno)
+                own = frozenset((path,))
+            return own | self._all_leaves([*node.args, *(keyword.value for keyword in node.keywords)])
+        names = {target.name for target in self.value(node.func).targets if isinstance(target, ExternalName)}
+        if names and names <= {
+            "builtins.tuple",
+            "builtins.list",
+            "builtins.max",
+            "builtins.min",
+            "builtins.sum",
+            "builtins.abs",
+        }:
+            return self._all_leaves(node.args)
+        raise Unknown(f"which tensors `{_brief(node.func)}` reads is not known", node.lineno)
+
+    # ---------------------------------------------------------------- boundedness
+
+    def unbounded(self, node: ast.expr) -> ast.expr | None:
+        """The first part of an expression whose derivative is not proven to be finite for every input.
+
+        Raises:
+            Unknown: the leaves of a part cannot be told.
+        """
+        if not self.leaves(node):
+            return None
+        match node:
+            case ast.Name():
+                inner = self.inner(node)
+                return None if inner is None else self.unbounded(inner)
+            case ast.Attribute(value=holder):
+                return self.unbounded(holder) if self.value(holder).is_tensor else None
+            case ast.Subscript(value=holder):
+                return self.unbounded(holder)
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                return self.unbounded(operand)
+            case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=right):
+                return self.unbounded(left) or self.unbounded(right)
+            case ast.BinOp(op=ast.Mult(), left=left, right=right):
+                return self._scaled(node, left, right) if self.finite(right) else self._scaled(node, right, left)
+            case ast.BinOp(op=ast.Div(), left=left, right=right):
+                return self._scaled(node, left, right)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+                return next((found for part in parts if (found := self.unbounded(part)) is not None), None)
+            case ast.Call():
+                return self._unbounded_call(node)
+        return node
+
+    def _scaled(self, node: ast.expr, operand: ast.expr, number: ast.expr) -> ast.expr | None:
+        return self.unbounded(operand) if self.finite(number) else node
+
+    def finite(self, node: ast.expr) -> bool:
+        """Whether an expression is a known number other than zero, infinity and NaN."""
+        constant = self.value(node).constant
+        return isinstance(constant, (int, float)) and math.isfinite(constant) and constant != 0
+
+    def _unbounded_call(self, node: ast.Call) -> ast.expr | None:
+        operation = self.operation(node)
+        operands: list[ast.expr]
+        if operation is not None:
+            signature, operands = operation
+            numbers = [operand for operand in operands[1:] if not self.leaves(operand)]
+            if signature.name in ("mul", "multiply", "div", "divide", "true_divide"):
+                if len(operands) != 2 or not numbers or not self.finite(numbers[0]):
+                    return node
+            elif not signature.has("bounded") or signature.name in _UNBOUNDED_AT_NON_FINITE:
+                return node
+            elif signature.name == "lerp" and (len(operands) < 3 or not self.finite(operands[2])):
+                return node
+            elif any(keyword.arg == "alpha" and not self.finite(keyword.value) for keyword in node.keywords):
+                return node
+        elif self.modules(node) and self.modules(node) <= _BOUNDED_MODULES:
+            operands = list(node.args)
+        else:
+            return node
+        return next((found for operand in operands if (found := self.unbounded(operand)) is not None), None)
+
+    # ---------------------------------------------------------------- calls
+
+    def operation(self, node: ast.Call) -> tuple[Signature, list[ast.expr]] | None:
+        """The torch operation that a call certainly is, and its operands with the receiver first."""
+        callee = self.value(node.func)
+        if len(callee.targets) != 1 or callee.may(Kind.UNKNOWN | Kind.OBJECT):
+            return None
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        (target,) = callee.targets
+        if isinstance(target, TensorMethod) and isinstance(node.func, ast.Attribute):
+            signature = self.program.torch.method(target.name)
+            return (signature, [node.func.value, *arguments]) if signature is not None else None
+        if isinstance(target, ExternalName):
+            signature = self.program.torch.function(target.name)
+            return (signature, arguments) if signature is not None else None
+        return None
+
+    def modules(self, node: ast.Call) -> frozenset[str]:
+        """The classes of torch that the called module may be of; empty if it may be something else."""
+        callee = self.value(node.func)
+        if callee.kinds != Kind.OBJECT or not all(isinstance(cls, ExternalName) for cls in callee.classes):
+            return frozenset()
+        names = frozenset(cls.name for cls in callee.classes if isinstance(cls, ExternalName))
+        tables = self.program.torch
+        return (
+            names
+            if all(tables.is_module_class(name) and name not in tables.module_containers for name in names)
+            else frozenset()
+        )
+
+
+def path_of(node: ast.expr) -> str:
+    """The dotted path of a name or of an attribute of a name; empty for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _brief(node: ast.AST, width: int = 60) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,324 @@
+"""Whether two expressions are likely to have the same shape and dtype, from how they are computed.
+
+A *form* is a symbolic description of a value: where its shape comes from and where its dtype does. Equal forms have
+equal shapes and dtypes as far as the source tells; tracing checks it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from graphmend.flow.aliasing import aliasing_of
+from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.gradients import path_of
+from graphmend.flow.program import Program
+from graphmend.flow.values import MISSING, ExternalName, Kind, TensorMethod
+from graphmend.model.module import Class, Function
+from graphmend.model.scopes import walk_scope
+from graphmend.signatures import Signature
+
+_DEPTH = 16
+_NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
+
+# Operations whose result has the shape that their tensor operands broadcast to.
+_ELEMENTWISE = frozenset(
+    "neg negative abs absolute clamp clip clamp_min clamp_max relu relu6 tanh sigmoid gelu silu mish softplus hardtanh hardswish "
+    "hardsigmoid leaky_relu elu selu celu logsigmoid softsign nan_to_num sin cos sgn sign floor ceil round trunc frac minimum maximum "
+    "fmin fmax where masked_fill clone contiguous positive lerp add sub subtract rsub mul multiply div divide true_divide exp exp2 expm1 "
+    "log log1p log2 log10 sqrt rsqrt square pow reciprocal tan asin acos atan atan2 sinh cosh asinh acosh atanh erf erfc hypot "
+    "floor_divide remainder fmod detach addcmul addcdiv dropout isnan isinf isfinite isneginf isposinf logical_and logical_or logical_not "
+    "logical_xor eq ne lt le gt ge isclose".split()
+)
+# Operations whose result has the shape of their first operand, whatever the others are.
+_LIKE_FIRST = frozenset(
+    "softmax log_softmax cumsum cumprod flip roll tril triu layer_norm group_norm rms_norm normalize zeros_like ones_like full_like "
+    "empty_like rand_like randn_like scatter scatter_add index_fill index_add index_copy index_put to float half double bfloat16 long "
+    "int bool type type_as cpu cuda sort".split()
+)
+_CASTS = frozenset("to float half double bfloat16 long int bool type type_as".split())
+_LIKE_ARGUMENT = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Identity ReLU ReLU6 LeakyReLU ELU SELU CELU GELU SiLU Mish Softplus Softsign Softmax LogSoftmax Softmin Sigmoid Tanh LogSigmoid "
+        "Hardtanh Hardswish Hardsigmoid Hardshrink Softshrink Tanhshrink Threshold PReLU LayerNorm GroupNorm RMSNorm Dropout Dropout1d "
+        "Dropout2d Dropout3d BatchNorm1d BatchNorm2d BatchNorm3d"
+    ).split()
+)
+
+Key = Hashable
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is known of one value.
+
+    Args:
+        kind: ``tensor``, ``number``, ``none`` or ``other``.
+        shape: where the shape comes from; several keys broadcast.
+        dtype: where the dtype comes from; several keys promote.
+    """
+
+    kind: str
+    shape: frozenset[Key] = frozenset()
+    dtype: frozenset[Key] = frozenset()
+
+
+class Forms:
+    """The forms of the expressions of one function."""
+
+    def __init__(self, program: Program, frame: Frame) -> None:
+        self.program = program
+        self.frame = frame
+        self._known: dict[int, Form] = {}
+
+    def form(self, node: ast.expr, depth: int = 0) -> Form:
+        """The form of an expression; the same each time, also where the way to it is too long to follow."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = self._known[id(node)] = _opaque(node)
+            known = self._known[id(node)] = self._form(node, depth)
+        return known
+
+    def _form(self, node: ast.expr, depth: int) -> Form:
+        value = self.frame.facts.value(node)
+        if value.kinds and value.only(Kind.NONE):
+            return Form("none")
+        if value.kinds and value.only(_NUMBERS) and not (value.items or value.element):
+            known = ("number", repr(value.constant)) if value.constant is not MISSING else ("text", ast.dump(node))
+            return Form("number", frozenset((known,)))
+        if depth > _DEPTH:
+            return _opaque(node)
+        match node:
+            case ast.Name(id=name):
+                statement = self.frame.statement(node)
+                return self.current(name, statement, depth) if statement is not None else _opaque(node)
+            case ast.Attribute(value=owner, attr=attr):
+                if self.frame.facts.value(owner).is_tensor and attr in ("data", "grad"):
+                    return self.form(owner, depth + 1)
+                return _atom(("path", path_of(node) or ast.dump(node)))
+            case ast.BinOp(op=op, left=left, right=right) if not isinstance(op, ast.MatMult):
+                return _broadcast([self.form(left, depth + 1), self.form(right, depth + 1)])
+            case ast.UnaryOp(op=ast.Not()):
+                return Form("other")
+            case ast.UnaryOp(operand=operand):
+                return self.form(operand, depth + 1)
+            case ast.Compare(left=left, comparators=[right]):
+                joined = _broadcast([self.form(left, depth + 1), self.form(right, depth + 1)])
+                return Form(joined.kind, joined.shape, frozenset(("bool",)))
+            case ast.Call():
+                return self._call(node, depth)
+        return self._applied(type(node).__name__, node, list(ast.iter_child_nodes(node)), depth)
+
+    def current(self, name: str, statement: ast.AST, depth: int = 0) -> Form:
+        """The form of what a local name stands for where a statement begins."""
+        definitions = self.frame.names.definitions(name, statement)
+        if definitions is not None and len(definitions) == 1 and isinstance(definitions[0], ast.Assign):
+            (target, *more), value = definitions[0].targets, definitions[0].value
+            if isinstance(target, ast.Name) and not more:
+                return self.form(value, depth + 1)
+            if isinstance(target, ast.Tuple) and not more:
+                position = [isinstance(each, ast.Name) and each.id == name for each in target.elts].index(True)
+                inner = (
+                    value.elts[position]
+                    if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
+                    else None
+                )
+                if inner is not None:
+                    return self.form(inner, depth + 1)
+                whole = self.form(value, depth + 1)
+                return Form(
+                    "tensor",
+                    frozenset((("item", position, whole.shape),)),
+                    frozenset((("item", position, whole.dtype),)),
+                )
+        return _atom(("name", name, frozenset(map(id, definitions or ()))))
+
+    def _call(self, node: ast.Call, depth: int) -> Form:
+        callee = self.frame.facts.value(node.func)
+        targets = callee.targets
+        if len(targets) == 1 and not callee.may(Kind.UNKNOWN | Kind.OBJECT):
+            (target,) = targets
+            if isinstance(target, TensorMethod) and isinstance(node.func, ast.Attribute):
+                return self._operation(
+                    self.program.torch.method(target.name), target.name, [node.func.value, *node.args], node, depth
+                )
+            if isinstance(target, ExternalName):
+                return self._operation(
+                    self.program.torch.function(target.name), target.name, list(node.args), node, depth
+                )
+        if callee.kinds == Kind.OBJECT and callee.classes and node.args:
+            names = {cls.name for cls in callee.classes if isinstance(cls, ExternalName)}
+            if len(names) == len(callee.classes) and names <= _LIKE_ARGUMENT:
+                return self.form(node.args[0], depth + 1)
+            if names == {"torch.nn.Linear"} and self._square(node.func):
+                return self.form(node.args[0], depth + 1)
+        return self._applied(
+            ast.dump(node.func), node, [*node.args, *(keyword.value for keyword in node.keywords)], depth
+        )
+
+    def _square(self, func: ast.expr) -> bool:
+        """Whether a linear layer was made with as many outputs as inputs."""
+        calls = aliasing_of(self.program).made_by(func, self.frame)
+        return bool(calls) and all(
+            len(call.args) > 1 and ast.dump(call.args[0]) == ast.dump(call.args[1]) for call in calls
+        )
+
+    def _operation(
+        self, signature: Signature | None, name: str, operands: list[ast.expr], node: ast.Call, depth: int
+    ) -> Form:
+        last = name.rpartition(".")[2]
+        keywords = [keyword.value for keyword in node.keywords]
+        casts = any(keyword.arg in ("dtype", "device", "memory_format") for keyword in node.keywords)
+        if (
+            signature is not None
+            and operands
+            and last in _ELEMENTWISE
+            and not any(keyword.arg == "dtype" for keyword in node.keywords)
+        ):
+            form = _broadcast([self.form(operand, depth + 1) for operand in operands])
+            return Form(form.kind, form.shape, frozenset(("bool",))) if signature.dtype == "bool" else form
+        if signature is not None and operands and last in _LIKE_FIRST:
+            form = self.form(operands[0], depth + 1)
+            if last in _CASTS or casts:
+                cast = frozenset((("cast", last, *map(ast.dump, [*operands[1:], *keywords])),))
+                return Form(form.kind, form.shape, cast)
+            return form
+        if signature is not None and signature.single and len(operands) == 1 and not node.keywords:
+            inner = self.form(operands[0], depth + 1)
+            return Form(
+                "tensor", frozenset(("one",)), frozenset(("bool",)) if signature.dtype == "bool" else inner.dtype
+            )
+        return self._applied(last, node, [*operands, *keywords], depth)
+
+    def _applied(self, name: str, node: ast.expr, parts: Iterable[ast.AST], depth: int) -> Form:
+        """An operation about which nothing is known but that it gives the same for the same operands."""
+        keys: list[Key] = [name]
+        words = [keyword.arg for keyword in node.keywords] if isinstance(node, ast.Call) else []
+        for part in parts:
+            if not isinstance(part, ast.expr):
+                continue
+            form = self.form(part, depth + 1)
+            keys.append((form.shape, form.dtype) if form.kind == "tensor" else ast.dump(part))
+        key = ("applied", tuple(keys), tuple(words))
+        return Form("tensor", frozenset((key,)), frozenset((key,)))
+
+    # ---------------------------------------------------------------- attributes
+
+    def origins(self, node: ast.expr, depth: int = 0) -> frozenset[Key]:
+        """The functions that make what an attribute of an object may hold, with the position in what they return.
+
+        A place that assigns the attribute from itself (a conversion) says nothing and is left out. Empty: not known.
+        """
+        if not isinstance(node, ast.Attribute) or depth > 4:
+            return frozenset()
+        found: set[Key] = set()
+        for frame in self._frames_around(node.value):
+            for value, position in _assigned(frame, node.attr):
+                if not _mentions(value, node.attr):
+                    made = Forms(self.program, frame)._origin(value, position, depth)
+                    if not made:
+                        return frozenset()
+                    found |= made
+        return frozenset(found)
+
+    def _frames_around(self, owner: ast.expr) -> list[Frame]:
+        """The function itself and the methods of the classes that an expression may be an instance of."""
+        frames = {self.frame.function: self.frame}
+        for cls in self.frame.facts.value(owner).classes:
+            for base in self.program.index.mro(cls) if isinstance(cls, Class) else ():
+                for method in base.methods.values() if isinstance(base, Class) else ():
+                    if method in self.program.states and self.program.states[method].graph is not None:
+                        frames[method] = frames_of(self.program).frame(method)
+        return list(frames.values())
+
+    def _origin(self, value: ast.expr, position: int | None, depth: int) -> frozenset[Key]:
+        match value:
+            case ast.Name(id=name):
+                statement = self.frame.statement(value)
+                definitions = self.frame.names.definitions(name, statement) if statement is not None else None
+                if definitions is None or len(definitions) != 1 or not isinstance(definitions[0], ast.Assign):
+                    return frozenset()
+                target = definitions[0].targets[0]
+                at = None
+                if isinstance(target, ast.Tuple):
+                    at = [isinstance(each, ast.Name) and each.id == name for each in target.elts].index(True)
+                return self._origin(definitions[0].value, at, depth)
+            case ast.Attribute(attr=attr, lineno=line):
+                # The nearest assignment in the same function says it best.
+                here = [
+                    (each, at)
+                    for each, at in _assigned(self.frame, attr)
+                    if each.lineno < line and not _mentions(each, attr)
+                ]
+                return self._origin(*here[0], depth + 1) if len(here) == 1 else self.origins(value, depth + 1)
+            case ast.Call(func=func):
+                functions = [target for target in self.frame.facts.value(func).targets if isinstance(target, Function)]
+                return frozenset(("made by", function, position) for function in functions)
+        return frozenset()
+
+
+def _assigned(frame: Frame, attr: str) -> list[tuple[ast.expr, int | None]]:
+    """The values that a function gives to an attribute, with the position for an element of an unpacked value."""
+    found: list[tuple[ast.expr, int | None]] = []
+    for node in walk_scope(frame.function.body):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    if isinstance(target, ast.Attribute) and target.attr == attr:
+                        found.append((value, None))
+                    elif isinstance(target, ast.Tuple):
+                        for position, each in enumerate(target.elts):
+                            if isinstance(each, ast.Attribute) and each.attr == attr:
+                                found.append((value, position))
+            case ast.Call(func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=name), value, *_]) if (
+                name == attr
+            ):
+                found.append((value, None))
+    return found
+
+
+def _mentions(node: ast.expr, attr: str) -> bool:
+    return any(isinstance(child, ast.Attribute) and child.attr == attr for child in ast.walk(node))
+
+
+def _atom(key: Key) -> Form:
+    return Form("tensor", frozenset((key,)), frozenset((key,)))
+
+
+def _opaque(node: ast.expr) -> Form:
+    return _atom(("opaque", id(node)))
+
+
+def _broadcast(forms: list[Form]) -> Form:
+    tensors = [form for form in forms if form.kind == "tensor"]
+    if not tensors:
+        return Form("number", frozenset(key for form in forms for key in form.shape)) if forms else Form("other")
+    shapes = [form.shape for form in tensors]
+    one = frozenset(("one",))
+    shape = frozenset(key for each in shapes for key in each if key != "one" or all(other == one for other in shapes))
+    return Form(
+        "tensor", shape, frozenset(key for form in tensors for key in form.dtype if key != "bool" or len(tensors) == 1)
+    )
+
+
+def agreement(a: Form, b: Form) -> str | None:
+    """Why two values are not likely to have the same shape and dtype; ``None`` if they are."""
+    if a.kind != b.kind:
+        return f"one arm gives a {_word(a)}, the other one a {_word(b)}"
+    if a == b:
+        return None
+    if a.kind == "number":
+        return "the arms give Python numbers, which a graph cannot select between"
+    if a.kind != "tensor":
+        return "the arms do not give tensors"
+    if not (a.shape <= b.shape or b.shape <= a.shape):
+        return "nothing says that the two arms give tensors of the same shape"
+    if not (a.dtype <= b.dtype or b.dtype <= a.dtype):
+        return "nothing says that the two arms give tensors of the same dtype"
+    return None
+
+
+def _word(form: Form) -> str:
+    return {"tensor": "tensor", "number": "Python number", "none": "`None`"}.get(form.kind, "value of another kind")
