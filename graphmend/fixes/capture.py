@@ -131,12 +131,18 @@ class Capturer:
         self.total = Totality(site)
         self.moved = Moved()
         self.objects = _objects(site)
+        handlers = (node for node in ast.walk(site.function.node) if isinstance(node, ast.ExceptHandler))
+        self.exceptions = frozenset(handler.name for handler in handlers if handler.name)
 
     # ---------------------------------------------------------------- travelling
 
     def certainty(self, node: ast.expr) -> Certainty:
         """Whether the value of an expression can travel."""
         if ast.dump(node) in self.objects and not self.facts.value(node).may(Kind.TENSOR | Kind.CONTAINER):
+            return Certainty.NO
+        if isinstance(node, ast.Call) and ExternalName("builtins.type") in self.facts.value(node.func).targets:
+            return Certainty.NO
+        if isinstance(node, ast.Name) and node.id in self.exceptions:
             return Certainty.NO
         return _certainty(self.facts.value(node))
 
@@ -217,8 +223,9 @@ class Capturer:
                 return
         after = self.moved.copy()
         self.moved.restore(before)
-        certain = self.certainty(node) is Certainty.YES or failure is not None
-        if not context.conditional and certain and not _builds_text(node) and self._evaluate(node, context):
+        certain = self.certainty(node) is Certainty.YES
+        wanted = failure is not None or (certain and not context.conditional)
+        if wanted and not _builds_text(node) and self._evaluate(node, context):
             return
         if failure is not None:
             raise failure
@@ -406,7 +413,13 @@ class Capturer:
         if integers and operands and self.facts.value(operands[0]).dtype in ("int", "bool"):
             same = True
         if context.conditional and not context.early and same:
-            self._stay(node, operands, context)
+            before = self.moved.copy()
+            try:
+                self._stay(node, operands, context)
+            except Refused:
+                self.moved.restore(before)
+                if not self._evaluate(node, context):
+                    raise
         elif self._evaluate(node, context):
             return
         elif same:

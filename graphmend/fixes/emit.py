@@ -62,7 +62,7 @@ class Style:
         if configured is not None:
             return configured
         lengths = (len(line.rstrip()) for line in self.source.text.splitlines())
-        return max((length for length in lengths if length <= _LONGEST_LENGTH), default=0) or _DEFAULT_LENGTH
+        return max((length for length in lengths if _DEFAULT_LENGTH < length <= _LONGEST_LENGTH), default=_DEFAULT_LENGTH)
 
     def call(self, callee: str, arguments: Sequence[str], indentation: str) -> str:
         """A call at the end of ``indentation``, on as many lines as it needs."""
@@ -264,14 +264,16 @@ def _import_edit(module: Module, text: str, node: Import) -> Edit:
         start = _line_start(source, _first_line(first))
         return make_edit(source, start, start, f"{text}{newline}{newline}")
     groups = _groups(source, imports)
-    own = [group for group in groups if _kind(group[-1]) == _kind(node)]
+    own = [group for group in groups if any(_kind(each) == _kind(node) for each in group)]
     if own:
-        place = _place_in_group(own[-1], node)
+        # Rather beside its own form than among imports that stand apart.
+        group = next((group for group in own if any(_is_like(each, node) for each in group)), own[-1])
+        place = _place_in_group(group, node)
         if place is not None:
             first = place.lineno if place is imports[0] else _attached(source, place.lineno)
             start = _line_start(source, first)
             return make_edit(source, start, start, text + newline)
-        end = _line_end(source, own[-1][-1])
+        end = _line_end(source, group[-1])
         return make_edit(source, end, end, newline + text)
     before = [group for group in groups if _kind(group[-1]) < _kind(node)]
     if before:
@@ -316,6 +318,10 @@ def _kind(node: Import) -> int:
     return 0 if name.partition(".")[0] in sys.stdlib_module_names else 1
 
 
+def _is_like(each: Import, node: Import) -> bool:
+    return type(each) is type(node) and _kind(each) == _kind(node)
+
+
 def _place_in_group(group: Sequence[Import], node: Import) -> Import | None:
     """The import before which a new one belongs; ``None`` for the end of the group."""
     mixed = any(isinstance(a, ast.ImportFrom) and isinstance(b, ast.Import) for a, b in zip(group, group[1:]))
@@ -324,7 +330,7 @@ def _place_in_group(group: Sequence[Import], node: Import) -> Import | None:
         level = each.level if isinstance(each, ast.ImportFrom) else 0
         name = each.names[0].name if isinstance(each, ast.Import) else each.module or ""
         style = 0 if mixed else int(isinstance(each, ast.ImportFrom))
-        return (style, -level, name.lower())
+        return (_kind(each), style, -level, name.lower())
 
     return next((each for each in group if rank(each) > rank(node)), None)
 

@@ -56,8 +56,8 @@ def _verdict(test: ast.expr | None, node: ast.expr, raises: bool) -> str:
 def _free(wanted: str, node: ast.expr, taken: set[str]) -> str:
     if wanted in taken or wanted in _RESERVED:
         owner = node.value if isinstance(node, ast.Attribute) else None
-        last = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-        longer = f"{last}_{wanted}".strip("_") if last and last != "self" else f"{wanted}_value"
+        last = owner.attr if isinstance(owner, ast.Attribute) else ""
+        longer = f"{last}_{wanted}" if last and not last.startswith("_") else f"{wanted}_value" if wanted in _RESERVED else wanted
         wanted = longer if longer not in taken and longer not in _RESERVED else wanted
     name, number = wanted, 2
     while name in taken or name in _RESERVED:

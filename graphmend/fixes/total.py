@@ -6,12 +6,12 @@ The fixes use this for what moves from inside a branch, or from behind an ``and`
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from graphmend.fixes.names import Scope, is_bound, scope_of
 from graphmend.fixes.site import Site
-from graphmend.flow.values import ExternalName, Kind, ObjectMethod, TensorMethod, Value
+from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names, walk_scope
 
@@ -45,8 +45,10 @@ class Totality:
             case ast.Name(id=name):
                 return scope_of(self.site, name) is Scope.GLOBAL or is_bound(self.site, name)
             case ast.Attribute(value=owner, attr=attr):
-                if attr in _METADATA and self.is_tensor(owner):
+                if attr == "__class__" or (attr in _METADATA and self.is_tensor(owner)):
                     return self.is_total(owner)
+                if attr in ("__name__", "__qualname__") and self._is_class(owner):
+                    return True
                 return self.is_total(owner) and self._surely_has(owner, attr)
             case ast.Call() if self._metadata_call(node) is not None:
                 return True
@@ -55,6 +57,15 @@ class Totality:
             case ast.Compare(ops=ops, left=left, comparators=comparators) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
                 return all(self.is_total(each) for each in (left, *comparators))
         return self._shape(node) is not None
+
+    def _is_class(self, node: ast.expr) -> bool:
+        """Whether an expression is the class of something and can be evaluated without risk."""
+        match node:
+            case ast.Attribute(value=owner, attr="__class__"):
+                return self.is_total(owner)
+            case ast.Call(func=func, args=[operand], keywords=[]):
+                return ExternalName("builtins.type") in self.facts.value(func).targets and self.is_total(operand)
+        return False
 
     def is_tensor(self, node: ast.expr) -> bool:
         """Whether an expression is certainly a tensor where the site's statement begins."""
@@ -138,8 +149,7 @@ class Totality:
         """Dumps of the attribute paths that code certainly run before has read."""
         return frozenset(self._used(self._paths))
 
-    def _used(self, look: object) -> set[str]:
-        assert callable(look)
+    def _used(self, look: Callable[[ast.expr], set[str]]) -> set[str]:
         found: set[str] = set()
         steps = list(self.site.ancestors(self.site.statement))
         for child, parent in reversed(steps):
@@ -260,7 +270,7 @@ def _preceding(parent: ast.AST, child: ast.AST) -> Iterable[ast.stmt]:
 
 
 def _without(dumps: set[str], names: set[str]) -> set[str]:
-    return {each for each in dumps if not any(f"Name(id='{name}'," in each for name in names)}
+    return {each for each in dumps if not any(f"Name(id='{name}'" in each for name in names)}
 
 
 def _may_write_attributes(statement: ast.stmt) -> bool:
@@ -310,6 +320,3 @@ def _calls_super(method: Function) -> bool:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=[]), attr="__init__")):
                 return True
     return False
-
-
-__all__ = ["ObjectMethod", "Totality", "unconditional"]
