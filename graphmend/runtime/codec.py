@@ -72,8 +72,6 @@ def _encode_tensor(value: torch.Tensor, tensors: list[torch.Tensor]) -> str | No
         tag = "P" if value.requires_grad else "p"
     else:
         return None
-    if value.layout is not torch.strided:
-        return None
     tensors.append(value.detach())
     return tag
 

@@ -12,14 +12,15 @@ from typing import Any, ParamSpec, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from graphmend.runtime.arms import inside_arms
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
 from graphmend.runtime.tracing import (
     admit,
     caller,
+    enclosing_operators,
     inlined_only,
-    inside_arms,
     next_call,
     stay_out_of_own_frame,
     transform,
@@ -83,10 +84,13 @@ def _decorate(validates: bool | None, function: Callable[..., object]) -> Callab
 
 def _emit(site: str, wants_location: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Put the operator into the graph that is being traced; false when this call has to stay as it was."""
+    if not is_dynamo_compiling():
+        # Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did so before the call of this.
+        return False
     stay_out_of_own_frame()
     # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
     # Inside a transform the body would see other tensors than in eager (a batched one has no value of its own).
-    if torch.compiler.is_exporting() or transform() or inside_arms():
+    if torch.compiler.is_exporting() or transform() or inside_arms() or not _can_hold(enclosing_operators()):
         return False
     number = next_call(site)
     if number < 0:
@@ -98,6 +102,16 @@ def _emit(site: str, wants_location: bool, args: tuple[Any, ...], kwargs: dict[s
         return False
     OPERATOR(TOKEN, site, caller(__file__) if wants_location else "", layout, tensors, ints)
     return True
+
+
+def _can_hold(operators: str) -> bool:
+    """Whether an effect inside of these operators runs, and in order; in ``torch.cond``, for one, it is lost."""
+    return all(name in _HOLDING_OPERATORS for name in operators.split())
+
+
+_HOLDING_OPERATORS = frozenset({"tag_activation_checkpoint", "autograd.Function"})
+
+inlined_only(_emit, with_callees=True)
 
 
 def _check(function: Callable[..., object]) -> types.FunctionType:

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from graphmend.runtime.arms import cond_breaks, enter_arms, leave_arms
 from graphmend.runtime.tracing import (
-    enter_arms,
+    enclosing_operators,
     inlined_only,
     is_static,
     known_true,
-    leave_arms,
     stay_out_of_own_frame,
     transform,
 )
@@ -53,10 +53,8 @@ def select(
         What the taken arm returns.
     """
     if is_dynamo_compiling() and isinstance(p, torch.Tensor):
-        stay_out_of_own_frame()
-        # Where an arm breaks the graph or an operator in it fails, Dynamo breaks at the call of this function and has
-        # it run in eager: the taken arm is called only, and what the other one does never surfaces. Inside a `try`
-        # there is no other place where the broken trace could go on.
+        # Where an arm breaks the graph, Dynamo breaks at the call of this function and has it run in eager: only the
+        # taken arm is called, and what the other one does never surfaces. Inside a `try` the broken trace cannot go on.
         try:
             selected = _predicate(p, true_fn, false_fn, grad, when)
         except Exception:  # noqa: BLE001  (raised by an arm while it is traced; the arm raises it again, if taken)
@@ -64,9 +62,6 @@ def select(
         if selected is not None:
             return selected[0]
     return true_fn() if p else false_fn()
-
-
-inlined_only(select, with_callees=False)
 
 
 def _predicate(
@@ -77,11 +72,14 @@ def _predicate(
     when: Callable[[], object] | None,
 ) -> tuple[Result] | None:
     """The selected result, or None where tracing cannot tell that it is right."""
+    if not is_dynamo_compiling():
+        # Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did so before the call of this.
+        return None
+    stay_out_of_own_frame()
     around = transform()
     if not _one_element(p) or around == "vmap" or not _allowed(when) or not enter_arms():
         return None
     taken, other = true_fn(), false_fn()
-    leave_arms()
     leaves: list[Any] = []
     other_leaves: list[Any] = []
     structure = _flatten(taken, leaves)
@@ -107,7 +105,12 @@ def _predicate(
         if not _alike(leaves[index], result):
             return None
         leaves[index] = result
+    leave_arms()
     return (_unflatten(taken, iter(leaves)),)
+
+
+inlined_only(select, with_callees=False)
+inlined_only(_predicate, with_callees=False)
 
 
 def _one_element(p: torch.Tensor) -> bool:
@@ -175,7 +178,12 @@ def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> 
     if not any(result.requires_grad for result in results):
         return "where"
     # With gradients off the selected tensor would lose the history that the taken arm's has.
-    return grad or None if torch.is_grad_enabled() else None
+    if not grad or not torch.is_grad_enabled():
+        return None
+    # torch.cond does not work inside of other operators; in a checkpoint it fails when the graph runs.
+    if grad == "cond" and (enclosing_operators() or not cond_breaks()):
+        return None
+    return grad
 
 
 def _cond(

@@ -6,8 +6,6 @@ them; the result enters the graph as a constant. All others are traced like user
 
 from __future__ import annotations
 
-import functools
-import logging
 import threading
 import types
 import weakref
@@ -57,6 +55,27 @@ def transform() -> str:
 
 
 @at_trace_time
+def enclosing_operators() -> str:
+    """The higher-order operators, such as a checkpoint, whose bodies the traced code is in, innermost first."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    names = []
+    tracer = InstructionTranslator.current_tx().output.current_tracer
+    while tracer.parent is not None:
+        names.append(str(tracer.source_target))
+        tracer = tracer.parent
+    return " ".join(names)
+
+
+def current_trace() -> tuple[object, int]:
+    """The compilation under way, and which attempt it is at."""
+    from torch._guards import CompileContext
+
+    context = CompileContext.try_get()
+    return (None, 0) if context is None else (weakref.ref(context), context.attempt)
+
+
+@at_trace_time
 def caller(file: str) -> str:
     """Where the traced code calls into ``file``, as ``LINE:FUNCTION:FILE``; empty if this cannot be told."""
     from torch._guards import TracingContext
@@ -98,7 +117,7 @@ def next_call(site: str) -> int:
     gives up on it for good. The unmended code broke there, and did not look at the value. So after
     :data:`MAX_LAYOUTS` values the call breaks again.
     """
-    trace = _current_trace()
+    trace = current_trace()
     if _calls.trace != trace:
         _calls.trace, _calls.numbers = trace, {}
     number = _calls.numbers[site] = _calls.numbers.get(site, -1) + 1
@@ -141,91 +160,3 @@ def stay_out_of_own_frame() -> None:
         set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, callees))
     if _compiled_code() in _inlined_only:
         raise SkipFrame("part of the graphmend runtime, called from a frame that is not compiled")
-
-
-class _Arms(threading.local):
-    """The trace that is evaluating the arms of a selection in this thread, and how deeply they are nested.
-
-    A trace that is given up in the middle of an arm leaves its entry behind, hence the entry names its trace: a later
-    one finds the entry of another trace and takes no notice.
-    """
-
-    trace: tuple[object, int] | None = None
-    depth: int = 0
-
-
-_arms = _Arms()
-
-
-def _current_trace() -> tuple[object, int]:
-    """The compilation under way, and which attempt it is at."""
-    from torch._guards import CompileContext
-
-    context = CompileContext.try_get()
-    return (None, 0) if context is None else (weakref.ref(context), context.attempt)
-
-
-@at_trace_time
-def enter_arms() -> bool:
-    """Note that the arms of a selection are being traced: both of them, whichever is taken at run time.
-
-    Returns:
-        Whether an operator that fails in an arm will break the graph. If not, the arms must not be traced.
-    """
-    if not _failures_break():
-        return False
-    trace = _current_trace()
-    _arms.depth = _arms.depth + 1 if _arms.trace == trace else 1
-    _arms.trace = trace
-    return True
-
-
-@at_trace_time
-def leave_arms() -> None:
-    """Note the end of what :func:`enter_arms` began."""
-    _arms.depth -= 1
-
-
-def _in_arms() -> bool:
-    return _arms.depth > 0 and _arms.trace == _current_trace()
-
-
-@at_trace_time
-def inside_arms() -> bool:
-    """Whether the traced code is an arm of a selection, where nothing may be emitted."""
-    return _in_arms()
-
-
-@functools.cache
-def _failures_break() -> bool:
-    """Have an operator that fails in an arm break the graph; false if this version of torch offers no place for that.
-
-    Dynamo takes an operator that fails on fake tensors (of the wrong shape, say) for an error in the program, and ends
-    the compilation with it. But the arm that fails may be the one that is never taken. So the step that runs an
-    operator on fake tensors is made to report, in arms only, what it reports of an operator that fake tensors do not
-    support, and the graph breaks there.
-    """
-    from torch._dynamo import utils
-    from torch._dynamo.exc import TorchDynamoException
-    from torch._subclasses import fake_tensor
-
-    run_node = getattr(utils, "run_node", None)
-    if run_node is None:
-        return False
-
-    @functools.wraps(run_node)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return run_node(*args, **kwargs)
-        except TorchDynamoException:
-            raise
-        except Exception as error:
-            if _in_arms():
-                raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
-            raise
-
-    utils.run_node = run
-    # On the way both tell the log about it, one of them of an error.
-    for module in (fake_tensor, utils):
-        logging.getLogger(module.__name__).addFilter(lambda _record: not _in_arms())
-    return True
