@@ -28,7 +28,6 @@ _MODULE_INTERNALS = frozenset({*vars(torch.nn.Module()), "_is_torch_compile"})
 """Attributes that torch itself gives a module, the last one when it is compiled."""
 
 
-
 def digest(tensor: torch.Tensor) -> str:
     """SHA-256 of the elements in logical order, whatever the strides."""
     plain = tensor.detach().cpu().contiguous().reshape(-1)

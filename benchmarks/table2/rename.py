@@ -312,21 +312,26 @@ class Fresh:
                 return candidate
 
 
-def rename_package(package: Path) -> None:
-    """Rewrites the files of a copied package in place."""
-    sources = [Source.read(package, name) for name in FILES]
+def rename_package(package: Path, files: tuple[str, ...] = FILES, top: str = "transformers") -> None:
+    """Rewrites files of a copied package in place.
+
+    Args:
+        package: folder of the package.
+        files: what to rewrite, relative to it.
+        top: what the package is imported as.
+    """
+    sources = [Source.read(package, name) for name in files]
     texts = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
-    imports = [found for name, text in texts.items() for found in imports_of(name, text)]
+    imports = [found for name, text in texts.items() for found in imports_of(name, text, files, top)]
     exported = {(found.source, alias.name) for found in imports for alias in found.node.names}
     functions = {source.name: private_functions(source) for source in sources}
     methods = private_methods(sources, texts)
     for source in sources:
         rename_names(source, functions[source.name], {name for file, name in exported if file == source.name})
         rename_methods(source, methods)
-        rename_imports(source, functions)
+        rename_imports(source, functions, top)
         (package / source.name).write_text(relaid(source), encoding="utf-8")
-    rewritten = set(FILES)
-    for name in {found.file for found in imports} - rewritten:
+    for name in {found.file for found in imports} - set(files):
         text = update_imports(texts[name], [found for found in imports if found.file == name], functions)
         if text != texts[name]:
             (package / name).write_text(text, encoding="utf-8")
@@ -362,6 +367,7 @@ def private_functions(source: Source) -> dict[str, str]:
 def private_methods(sources: list[Source], texts: dict[str, str]) -> dict[str, str]:
     """New names for private methods that no other file of the package mentions, in code or in a string."""
     found, quoted = set(), set()
+    rewritten = {source.name for source in sources}
     for source in sources:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.ClassDef):
@@ -370,7 +376,7 @@ def private_methods(sources: list[Source], texts: dict[str, str]) -> dict[str, s
                 quoted.update(re.findall(r"\w+", node.value))
     found = {name for name in found if re.match(r"_[^_]", name)} - quoted
     for name, text in texts.items():
-        if name not in FILES:
+        if name not in rewritten:
             found -= set(re.findall(r"\b_\w+", text))
     fresh = Fresh(set().union(*(source.fresh.taken for source in sources)))
     return {name: fresh.name("_way") for name in sorted(found)}
@@ -423,30 +429,30 @@ class PackageImport:
 _IMPORT = re.compile(r"^[ \t]*(from[ \t]+[.\w]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n(]+))", re.MULTILINE)
 
 
-def imports_of(file: str, text: str) -> Iterator[PackageImport]:
+def imports_of(file: str, text: str, files: tuple[str, ...], top: str) -> Iterator[PackageImport]:
     """Imports from rewritten files. Only the statements are parsed: parsing 1,800 files takes too long."""
     for match in _IMPORT.finditer(text):
         try:
             node = ast.parse(textwrap.dedent(match[1])).body[0]
         except SyntaxError:
             continue  # a line of prose in a docstring
-        if isinstance(node, ast.ImportFrom) and (source := resolve(file, node)) in FILES:
+        if isinstance(node, ast.ImportFrom) and (source := resolve(file, node, top)) in files:
             yield PackageImport(file, source, node, match[1])
 
 
-def resolve(file: str, node: ast.ImportFrom) -> str:
+def resolve(file: str, node: ast.ImportFrom, top: str) -> str:
     """The file that an import names, relative to the package."""
     if node.level:
         parts = file.split("/")[: -node.level]
         return "/".join([*parts, *(node.module or "").split(".")]) + ".py"
-    return (node.module or "").removeprefix("transformers.").replace(".", "/") + ".py"
+    return (node.module or "").removeprefix(f"{top}.").replace(".", "/") + ".py"
 
 
-def rename_imports(source: Source, functions: dict[str, dict[str, str]]) -> None:
+def rename_imports(source: Source, functions: dict[str, dict[str, str]], top: str) -> None:
     """Follows renamed functions where a rewritten file imports them from another."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom):
-            _follow(node, functions.get(resolve(source.name, node), {}))
+            _follow(node, functions.get(resolve(source.name, node, top), {}))
 
 
 def _follow(node: ast.ImportFrom, functions: dict[str, str]) -> bool:
