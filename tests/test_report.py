@@ -276,6 +276,12 @@ class TestSarif:
         steps = with_chain["codeFlows"][0]["threadFlows"][0]["locations"]
         lines = [step["location"]["physicalLocation"]["region"]["startLine"] for step in steps]
         assert lines == [3, 5, 7]
+        frames = (Frame("pkg/net.py", 3, "Net.forward"), Frame("pkg/model.py", 7, "Layer.forward"))
+        (result,) = self.run(Report((replace(PRINT, region=frames),)))["results"]
+        first, last = (step["location"] for step in result["codeFlows"][0]["threadFlows"][0]["locations"])
+        assert first["message"]["text"] == "Net.forward"
+        assert last["message"]["text"] == "Layer.forward: `print` breaks the graph"
+        assert last["physicalLocation"]["region"]["startColumn"] == 9
         assert "codeFlows" not in without_chain
 
     def test_fixes_refusals_and_silence_are_told(self) -> None:

@@ -98,16 +98,13 @@ class _Run:
         return om.ArtifactLocation(uri=uri, uri_base_id="%SRCROOT%" if inside else None)
 
     def code_flow(self, finding: Finding) -> Any:
-        """The call chain as a path that ends at the finding."""
-        steps = [
-            om.ThreadFlowLocation(
-                location=self.frame(frame),
-                nesting_level=depth,
-            )
-            for depth, frame in enumerate(finding.region)
-        ]
-        last = self.location(finding.path, finding.range, finding.message)
-        steps.append(om.ThreadFlowLocation(location=last, nesting_level=len(finding.region)))
+        """The call chain as a path that ends at the finding; its last frame is the finding's own line."""
+        *callers, here = finding.region
+        steps = [self.frame(frame) for frame in callers]
+        if (here.path, here.line) != (finding.path, finding.range.line):
+            steps.append(self.frame(here))
+        steps.append(self.location(finding.path, finding.range, f"{here.function}: {finding.message}"))
+        steps = [om.ThreadFlowLocation(location=step, nesting_level=depth) for depth, step in enumerate(steps)]
         return om.CodeFlow(thread_flows=[om.ThreadFlow(locations=steps)])
 
     def frame(self, frame: Frame) -> Any:
