@@ -3,7 +3,7 @@
 An operator takes tensors, integers and constant strings. A call's arguments become three things: the *tensors* among
 them, the *integers*, and a *layout*, a string that says how both are put together again and holds every constant. The
 layout is part of the graph, so a value that may change from call to call must not enter it: integers are passed as
-symbolic ones, floating-point numbers that tracing does not know as 0-d float64 tensors.
+symbolic ones, floating-point numbers that tracing does not know as float64 tensors.
 
 Encoding runs while Dynamo traces, so it is written in the Python that Dynamo follows.
 """
@@ -21,8 +21,11 @@ import torch
 
 from graphmend.runtime.tracing import is_static
 
-ONE = torch.tensor(1.0, dtype=torch.float64, device="cpu")
-"""What a symbolic float is multiplied by to become a tensor: the one way that does not compile again for each value."""
+ONE = torch.tensor([1.0], dtype=torch.float64, device="cpu")
+"""What a symbolic float is multiplied by to become a tensor: the one way that does not compile again for each value.
+
+It has a dimension since Dynamo makes symbols of 0-d tensors, too, and traces again to be rid of the one of this.
+"""
 
 Rebuild = Callable[[Iterator[torch.Tensor], Iterator[int]], Any]
 

@@ -70,20 +70,31 @@ def _decorate(validates: bool | None, function: Callable[..., object]) -> Callab
     site = f"{plain.__module__}:{plain.__qualname__}#{_digest(plain.__code__)}"
     body = make_body(plain, validates)
     register_body(site, body)
-    wants_location = body.wants_location
+    file = plain.__code__.co_filename if body.wants_location else ""
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> None:
-        if is_dynamo_compiling() and _emit(site, wants_location, args, kwargs):
+        if is_dynamo_compiling() and _emit(site, file, args, kwargs):
             return
         plain(*args, **kwargs)
 
+    call.__graphmend_site__ = site  # type: ignore[attr-defined]
     inlined_only(call, with_callees=True)
     return call
 
 
-def _emit(site: str, wants_location: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Put the operator into the graph that is being traced; false when this call has to stay as it was."""
+def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Put the operator into the graph that is being traced.
+
+    Args:
+        site: What to call.
+        file: The file of the body if it wants to know its caller's place, else empty.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+
+    Returns:
+        False when this call has to stay as it was.
+    """
     if not is_dynamo_compiling():
         # Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did so before the call of this.
         return False
@@ -100,7 +111,7 @@ def _emit(site: str, wants_location: bool, args: tuple[Any, ...], kwargs: dict[s
     layout = encode_call(args, kwargs, tensors, ints)
     if layout is None or not admit(site, number, layout):
         return False
-    OPERATOR(TOKEN, site, caller(__file__) if wants_location else "", layout, tensors, ints)
+    OPERATOR(TOKEN, site, caller(__file__, file) if file else "", layout, tensors, ints)
     return True
 
 

@@ -76,14 +76,22 @@ def current_trace() -> tuple[object, int]:
 
 
 @at_trace_time
-def caller(file: str) -> str:
-    """Where the traced code calls into ``file``, as ``LINE:FUNCTION:FILE``; empty if this cannot be told."""
+def caller(called: str, known: str) -> str:
+    """Where traced code calls into a file: ``LINE:FUNCTION``, or ``LINE:FUNCTION:FILE``; empty if it cannot be told.
+
+    Args:
+        called: The file.
+        known: The file that goes without saying: that the path of a package is in the text would keep its graphs from
+            being found in a cache that another machine has filled.
+    """
     from torch._guards import TracingContext
 
-    frames = [frame for frame in TracingContext.extract_stack() if frame.filename != file]
+    frames = [frame for frame in TracingContext.extract_stack() if frame.filename != called]
     if not frames:
         return ""
-    return f"{frames[-1].lineno}:{frames[-1].name}:{frames[-1].filename}"
+    frame = frames[-1]
+    place = f"{frame.lineno}:{frame.name}"
+    return place if frame.filename == known else f"{place}:{frame.filename}"
 
 
 MAX_LAYOUTS = 3
@@ -117,9 +125,15 @@ def next_call(site: str) -> int:
     gives up on it for good. The unmended code broke there, and did not look at the value. So after
     :data:`MAX_LAYOUTS` values the call breaks again.
     """
+    from torch._guards import CompileContext
+
     trace = current_trace()
     if _calls.trace != trace:
         _calls.trace, _calls.numbers = trace, {}
+        compilation = CompileContext.current_compile_id()
+        if compilation is not None and compilation.frame_compile_id == 0:
+            # The first of this frame, or the first after torch.compiler.reset.
+            _layouts.pop(_compiled_code(), None)
     number = _calls.numbers[site] = _calls.numbers.get(site, -1) + 1
     seen = _layouts.get(_compiled_code(), {}).get((site, number), ())
     return -1 if len(seen) > MAX_LAYOUTS else number
