@@ -53,16 +53,16 @@ class Heap:
         self._cache: dict[tuple[Class, str], Value] = {}
         self._inheritors: dict[tuple[Class, str], set[Class]] = {}
 
-    def read(self, holder: Value, name: str, interpreter: Interpreter) -> Value:
+    def read(self, holder: Value, name: str, line: int, interpreter: Interpreter) -> Value:
         """The value of ``holder.name``."""
         results: list[Value] = []
         for each in holder.targets:
-            results.append(self._target_attribute(each, name, interpreter))
+            results.append(self._target_attribute(each, name))
         if holder.may(Kind.TENSOR):
             results.append(self._tensor_attribute(holder, name))
         if holder.may(Kind.OBJECT):
             for cls in holder.classes:
-                results.append(self._object_attribute(cls, holder, name, interpreter))
+                results.append(self._object_attribute(cls, holder, name, line, interpreter))
         if holder.may(Kind.CONTAINER):
             if holder.may(Kind.SIZE) and name == "numel":
                 results.append(SIZE)
@@ -106,7 +106,7 @@ class Heap:
             )
         return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)))
 
-    def _target_attribute(self, each: Target, name: str, interpreter: Interpreter) -> Value:
+    def _target_attribute(self, each: Target, name: str) -> Value:
         match each:
             case Module():
                 return self.program.bindings.global_value(each, name)
@@ -121,12 +121,12 @@ class Heap:
                     return self.program.bindings.decorated(method)
                 return self.class_value(each, name) or STATIC
             case Super():
-                return self._super_attribute(each, name, interpreter)
+                return self._super_attribute(each, name)
             case Bound() | Function():
                 return STATIC if name in ("__name__", "__qualname__", "__doc__") else UNKNOWN
         return UNKNOWN
 
-    def _super_attribute(self, each: Super, name: str, interpreter: Interpreter) -> Value:
+    def _super_attribute(self, each: Super, name: str) -> Value:
         for base in self.program.index.mro(each.owner)[1:]:
             if isinstance(base, Class):
                 if name in base.methods:
@@ -136,7 +136,9 @@ class Heap:
                 return Value(Kind.CALLABLE, targets=frozenset((method,)))
         return UNKNOWN
 
-    def _object_attribute(self, cls: ClassRef, holder: Value, name: str, interpreter: Interpreter) -> Value:
+    def _object_attribute(
+        self, cls: ClassRef, holder: Value, name: str, line: int, interpreter: Interpreter
+    ) -> Value:
         receiver = holder
         if holder.kinds != Kind.OBJECT or len(holder.classes) > 1 or holder.targets:
             receiver = replace(holder, kinds=Kind.OBJECT, classes=frozenset((cls,)), targets=frozenset())
@@ -153,7 +155,7 @@ class Heap:
         if method is not None:
             value = self.program.bindings.decorated(method)
             if _is_property(method):
-                return self.program.calls.invoke(method, receiver, [], [], method.line, interpreter.function)
+                return self.program.calls.invoke(method, receiver, [], [], line, interpreter.function)
             if "staticmethod" in _decorator_words(method):
                 return value
             return self.bind(value, receiver)

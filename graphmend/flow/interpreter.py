@@ -373,7 +373,7 @@ class Interpreter:
         if key and key in env:
             self.eval(node.value, env)
             return env[key]
-        return self.program.heap.read(self.eval(node.value, env), node.attr, self)
+        return self.program.heap.read(self.eval(node.value, env), node.attr, node.lineno, self)
 
     def _subscript(self, node: ast.Subscript, env: Environment) -> Value:
         return self.item(self.eval(node.value, env), self.eval(node.slice, env), node)

@@ -125,7 +125,9 @@ class Library:
                 return container(self.program.calls.call(first, each, [], node, interpreter))
             case "getattr" if len(arguments) > 1:
                 attr = arguments[1].constant
-                found = self.program.heap.read(first, attr, interpreter) if isinstance(attr, str) else UNKNOWN
+                found = UNKNOWN
+                if isinstance(attr, str):
+                    found = self.program.heap.read(first, attr, node.lineno, interpreter)
                 return join_all([found, *arguments[2:]])
             case "setattr" if len(arguments) > 2 and isinstance(arguments[1].constant, str):
                 self.program.heap.write(first, arguments[1].constant, arguments[2])
