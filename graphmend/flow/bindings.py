@@ -15,6 +15,7 @@ from graphmend.flow.values import (
     UNKNOWN,
     Bound,
     Kind,
+    Target,
     Value,
     constant,
     external,
@@ -181,5 +182,16 @@ class Bindings:
                 self.program.calls.invoke(called, receiver, [value], [], function.line, runner.function, False)
             )
         made = join_all(results)
-        found = frozenset(each for each in made.targets if isinstance(each, (Function, Bound)))
+        # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept, and of what
+        # was passed through it only what was passed here.
+        found = frozenset(each for each in made.targets if each in value.targets or self._is_wrapper(each, value))
         return Value(Kind.CALLABLE, targets=found) if found else value
+
+    def _is_wrapper(self, each: Target, decorated: Value) -> bool:
+        """Whether a decorator's result is a function of its own, and not the decorator proper that its call makes."""
+        function = each.function if isinstance(each, Bound) else each
+        if not isinstance(function, Function) or function.parent is None:
+            return False
+        first = function.parameters[0].arg if function.parameters else ""
+        given = self.program.state(function).parameters.get(first, NOTHING)
+        return not given.targets & decorated.targets
