@@ -122,8 +122,8 @@ own, with the same weights:
 Compared are all tensors of the returned object with its caches (bits, dtype, shape, stride), parameters, buffers and
 plain attributes of all modules, the arguments afterwards, gradients, shared storage (in eager), the random streams,
 log records (logger, level, message, arguments, file), warnings, printed text, and exceptions (type, arguments, text).
-With inductor, floating outputs are compared with a float64 run instead: the error may be at most {slack} times the
-larger one of stock compiled code and eager code.
+With inductor, floating outputs are compared with a float64 run instead: the error may be at most {slack} times
+that of stock compiled code.
 
 Not counted, because stock `torch.compile` of the unmended model shows the very same difference, or because a lazy
 cache was filled one call earlier under compile:
