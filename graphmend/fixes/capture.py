@@ -46,6 +46,10 @@ _BUILTINS = frozenset({
     "getattr", "callable", "ord", "chr", "hex", "oct", "bin", "divmod", "pow", "slice", "bytes",
 })  # fmt: skip
 _SAFE_BUILTINS = frozenset({"len", "str", "repr", "ascii", "list", "tuple", "type", "isinstance", "callable", "bool"})
+_UNCARRIED_RESULTS = frozenset(
+    ExternalName(f"builtins.{name}")
+    for name in ("type", "range", "set", "frozenset", "enumerate", "zip", "map", "filter", "reversed", "slice", "bytes", "complex")
+)
 _TEXT_METHODS = frozenset({"format", "join", "format_map", "ljust", "rjust", "center", "zfill"})
 _FORBIDDEN = frozenset({"locals", "globals", "vars", "dir", "exec", "eval", "super", "breakpoint", "input", "open", "id", "hash", "__import__", "compile"})
 
@@ -140,7 +144,7 @@ class Capturer:
         """Whether the value of an expression can travel."""
         if ast.dump(node) in self.objects and not self.facts.value(node).may(Kind.TENSOR | Kind.CONTAINER):
             return Certainty.NO
-        if isinstance(node, ast.Call) and ExternalName("builtins.type") in self.facts.value(node.func).targets:
+        if isinstance(node, ast.Call) and self.facts.value(node.func).targets & _UNCARRIED_RESULTS:
             return Certainty.NO
         if isinstance(node, ast.Name) and node.id in self.exceptions:
             return Certainty.NO
@@ -613,9 +617,11 @@ def _certainty(value: Value) -> Certainty:
     if kinds & Kind.OBJECT and not kinds & (Kind.TENSOR | Kind.CONTAINER | Kind.UNKNOWN):
         return Certainty.NO
     if kinds & Kind.CONTAINER:
+        # Of a list or tuple written out the items are known; another container may be a set, a range, a dictionary's keys.
+        listed = Certainty.YES if value.items is not None or kinds & Kind.SIZE else Certainty.CHECKED
         inner = _certainty(value.element) if value.element is not None and value.element.kinds else Certainty.YES
         rest = replace(value, kinds=kinds & ~Kind.CONTAINER)
-        return min(inner, _certainty(rest)) if rest.kinds else inner
+        return min(listed, inner, _certainty(rest) if rest.kinds else Certainty.YES)
     if kinds == Kind.STATIC and value.constant is not MISSING:
         return Certainty.YES
     return Certainty.CHECKED

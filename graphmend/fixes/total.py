@@ -171,12 +171,19 @@ class Totality:
             if not isinstance(node, ast.Call):
                 continue
             for target in self.facts.value(node.func).targets:
-                if isinstance(target, TensorMethod) and isinstance(node.func, ast.Attribute) and target.name in self.site.program.torch.telling:
-                    found.add(ast.dump(node.func.value))
+                if isinstance(target, TensorMethod) and isinstance(node.func, ast.Attribute) and self._tells(target.name):
+                    # Where `(x < 0).any()` works, `x` is a tensor too.
+                    parts = (each for each in unconditional(node.func.value) if isinstance(each, ast.expr))
+                    found.update(ast.dump(each) for each in parts if each is node.func.value or self.facts.value(each).is_tensor)
                 elif isinstance(target, ExternalName) and self.site.program.torch.function(target.name) and node.args:
                     if self.facts.value(node.args[0]).may(Kind.TENSOR):
                         found.add(ast.dump(node.args[0]))
         return found
+
+    def _tells(self, method: str) -> bool:
+        """Whether only tensors, and what behaves like them, have a method."""
+        program = self.site.program
+        return program.torch.method(method) is not None and method not in program.python.readers | program.python.writers
 
     def _paths(self, expression: ast.expr) -> set[str]:
         return {ast.dump(node) for node in unconditional(expression) if isinstance(node, ast.Attribute)}
