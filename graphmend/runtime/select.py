@@ -22,7 +22,7 @@ from graphmend.runtime.tracing import (
 Result = TypeVar("Result")
 Gradient = Literal[False, "where", "cond"]
 
-_CONSTANTS = (str, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum)
+_CONSTANTS = (str, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum)
 
 
 def select(
@@ -87,7 +87,7 @@ def _predicate(
         return None
     differing: list[int] = []
     for index, (a, b) in enumerate(zip(leaves, other_leaves)):
-        if a is b or _same_constant(a, b):
+        if _same(a, b):
             continue
         if type(a) is not torch.Tensor or type(b) is not torch.Tensor or not _alike(a, b):
             return None
@@ -157,17 +157,14 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     )
 
 
-def _same_constant(a: Any, b: Any) -> bool:
-    """Whether two results that are no tensors are equal, for every input that the graph accepts."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, _CONSTANTS):
-        return bool(a == b)
-    if type(a) is int:
-        return known_true(a == b)
-    if type(a) in (bool, float):
-        return is_static(a) and is_static(b) and repr(a) == repr(b)
-    return False
+def _same(a: Any, b: Any) -> bool:
+    """Whether two results are one object, or equal constants, for every input that the graph accepts."""
+    if type(a) is int or type(b) is int:
+        return type(a) is type(b) and known_true(a == b)
+    if isinstance(a, (bool, float)) or isinstance(b, (bool, float)):
+        # Not by `==`, to which 0.0 and -0.0 are one, nor by `is`, for which Dynamo uses `==` here.
+        return type(a) is type(b) and is_static(a) and is_static(b) and repr(a) == repr(b)
+    return a is b or (isinstance(a, _CONSTANTS) and type(a) is type(b) and bool(a == b))
 
 
 def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> str | None:

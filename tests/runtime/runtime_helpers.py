@@ -38,9 +38,9 @@ class Seen:
 def plain(value: Any) -> Any:
     """A value that can be compared, with everything about a tensor that a program can see."""
     if isinstance(value, torch.Tensor):
-        data = value.detach().clone().view(torch.uint8) if value.is_floating_point() else value
-        bits = data.tolist() if value.dim() else value.detach().double().nan_to_num(123.0).item()
-        return type(value), bits, value.dtype, value.device, value.stride(), value.requires_grad
+        flat = value.detach().resolve_conj().contiguous().reshape(-1)
+        bits = (flat if flat.numel() == 0 else flat.view(torch.uint8)).tolist()
+        return type(value), bits, value.shape, value.dtype, value.device, value.stride(), value.requires_grad
     if isinstance(value, (tuple, list)):
         return type(value), [plain(item) for item in value]
     if isinstance(value, dict):
