@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from graphmend.fixes.site import Refused, Site
+from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import Frame
 from graphmend.flow.names import accessed
 from graphmend.model.scopes import walk_scope
@@ -222,10 +223,18 @@ class _Reader:
         targets = [Target(name, name) for name in names]
         targets += [Target(self.site.source.segment(each), attribute=each) for each in attributes]
         if not targets:
+            self.refuse_effects(statement)
             reason = "the branch computes nothing that is used after it; what it does instead cannot be selected"
             raise Refused(Obligation.SUPPORTED_FORM, reason, statement.lineno)
         choice = self.choice(statement, names, [ast.dump(each) for each in attributes])
         return Branch(choice, Outcome.ASSIGN, tuple(targets), statement, statement, bool(statement.orelse))
+
+    def refuse_effects(self, statement: ast.If) -> None:
+        """Refuse with what a branch does, where that is why nothing comes out of it."""
+        for doing in effects_of(self.site.program).doings(statement.body + statement.orelse, self.frame):
+            if doing.effect in IMPURE:
+                reason = f"a side of the branch {doing.what}; a selection runs both sides"
+                raise Refused(Obligation.PURE_ARMS, reason, doing.line)
 
     def choice(self, statement: ast.If, names: Sequence[str], attributes: Sequence[str]) -> Choice:
         false: Side

@@ -7,7 +7,9 @@ truth. Conjuncts that do not depend on data stay Python's, in front.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from graphmend.fixes.emit import Style
 from graphmend.fixes.site import Refused, Site
@@ -60,12 +62,34 @@ def part_condition(site: Site, style: Style, test: ast.expr) -> Condition:
     return _Parter(site, style).part(test)
 
 
+class _TotalAfter(Totality):
+    """What can be evaluated without any risk once some other expressions were.
+
+    Args:
+        site: the place.
+        before: what is certainly evaluated before.
+    """
+
+    def __init__(self, site: Site, before: Sequence[ast.expr]) -> None:
+        super().__init__(site)
+        self.before = before
+
+    @cached_property
+    def evidence(self) -> frozenset[str]:
+        """Dumps of the expressions that were used as tensors."""
+        return super().evidence.union(*(self._uses_as_tensor(each) for each in self.before))
+
+    @cached_property
+    def read_before(self) -> frozenset[str]:
+        """Dumps of the attribute paths that were read."""
+        return super().read_before.union(*(self._paths(each) for each in self.before))
+
+
 class _Parter:
     def __init__(self, site: Site, style: Style) -> None:
         self.site = site
         self.style = style
         self.frame = frames_of(site.program).frame(site.function, site.facts)
-        self.total = Totality(site)
         self.operands: list[ast.expr] = []
 
     def part(self, test: ast.expr) -> Condition:
@@ -81,7 +105,7 @@ class _Parter:
             # whether those are evaluated at all.
             before = [each for each in rest if values.index(each) < values.index(value)]
             for each in (*before, value) if before else ():
-                self.require_movable(each)
+                self.require_movable(each, ())
         self.require_pure(test)
         text, rewritten = self.joined(rest, ast.And() if conjunction else ast.Or())
         return Condition(tuple(self.operand_text(value) for value in static), conjunction, text, tuple(self.operands), rewritten)
@@ -105,18 +129,38 @@ class _Parter:
             if isinstance(node, ast.NamedExpr):
                 raise Refused(Obligation.MOVABLE_TEXT, f"the condition binds `{node.target.id}` with `:=`", node.lineno)
 
-    def require_movable(self, node: ast.expr) -> None:
-        if not self.total.is_total(node):
+    def require_movable(self, node: ast.expr, before: Sequence[ast.expr]) -> None:
+        match node:
+            case ast.BoolOp(values=values):
+                for position, value in enumerate(values):
+                    self.require_movable(value, [*before, *values[:position]])
+                return
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.require_movable(operand, before)
+            case ast.Call() if (operand := self.read_tensor(node)) is not None:
+                return self.require_movable(operand, before)
+        if not _TotalAfter(self.site, before).is_total(node):
             reason = f"`{self.text(node)}` would be evaluated also where the operands before it decide, and may fail there"
             raise Refused(Obligation.SAME_TRUTH, reason, node.lineno)
 
     def require_single(self, node: ast.expr) -> None:
-        if not self.site.facts.value(node).single:
+        if not self.is_single(node):
             reason = (
                 f"`{self.text(node)}` is not proven to have one element: combined element by element it could have "
                 "another truth than `and` and `or` give"
             )
             raise Refused(Obligation.ONE_ELEMENT, reason, node.lineno)
+
+    def is_single(self, node: ast.expr) -> bool:
+        """Whether the tensor behind an operand certainly has one element."""
+        match node:
+            case ast.BoolOp(values=values):
+                return all(self.is_single(value) for value in values)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.is_single(operand)
+            case ast.Call() if (operand := self.read_tensor(node)) is not None:
+                return self.is_single(operand)
+        return self.site.facts.value(node).single
 
     # ---------------------------------------------------------------- tensors
 
@@ -124,13 +168,14 @@ class _Parter:
         """One tensor for several operands."""
         if len(values) == 1:
             return self.tensor(values[0])
+        texts = [self.tensor(value)[0] for value in values]
         for position, value in enumerate(values):
             self.require_single(value)
             if position:
-                self.require_movable(value)
-        text = self.tensor(values[0])[0]
-        for value in values[1:]:
-            text = self.call(_LOGICAL[type(op)], text, self.tensor(value)[0])
+                self.require_movable(value, values[:position])
+        text = texts[0]
+        for each in texts[1:]:
+            text = self.call(_LOGICAL[type(op)], text, each)
         return text, True
 
     def tensor(self, node: ast.expr) -> tuple[str, bool]:
@@ -146,10 +191,10 @@ class _Parter:
                 return self.call("logical_not", self.tensor(operand)[0]), True
             case ast.Compare(left=left, ops=[_, _, *_]):
                 return self.chained(node, left)
-            case ast.Call(args=[operand], keywords=[]) if self.is_external(node.func, "builtins.bool"):
-                return self.tensor(operand)[0], True
-            case ast.Call(func=ast.Attribute(value=operand, attr="item"), args=[], keywords=[]) if self.is_item(node):
-                self.require_single(operand)
+            case ast.Call() if (operand := self.read_tensor(node)) is not None:
+                # `item()` of several elements fails in another way than the truth value of them.
+                if isinstance(node.func, ast.Attribute):
+                    self.require_single(operand)
                 return self.tensor(operand)[0], True
         value = self.site.facts.value(node)
         if not value.may(Kind.TENSOR):
@@ -173,7 +218,7 @@ class _Parter:
         source = self.site.source
         texts = [source.text[source.span(a)[0] : source.span(b)[1]] for a, b in zip(operands, operands[1:])]
         for last in operands[2:]:
-            self.require_movable(last)
+            self.require_movable(last, operands[:2])
         for a, b in zip(operands, operands[1:]):
             if not (self.site.facts.value(a).may(Kind.TENSOR) or self.site.facts.value(b).may(Kind.TENSOR)):
                 raise Refused(Obligation.SUPPORTED_FORM, f"a part of `{self.text(node)}` compares no tensor", node.lineno)
@@ -183,12 +228,15 @@ class _Parter:
             text = self.call("logical_and", text, each)
         return text, True
 
-    def is_item(self, node: ast.Call) -> bool:
+    def read_tensor(self, node: ast.Call) -> ast.expr | None:
+        """The tensor whose only element a call reads as a Python value: ``bool(t)``, ``t.item()``."""
         targets = self.site.facts.value(node.func).targets
-        return bool(targets) and all(isinstance(target, TensorMethod) for target in targets)
-
-    def is_external(self, node: ast.expr, name: str) -> bool:
-        return self.site.facts.value(node).targets == frozenset((ExternalName(name),))
+        match node:
+            case ast.Call(args=[operand], keywords=[]) if targets == {ExternalName("builtins.bool")}:
+                return operand if self.depends_on_data(operand) else None
+            case ast.Call(func=ast.Attribute(value=operand, attr="item"), args=[], keywords=[]):
+                return operand if targets and all(isinstance(target, TensorMethod) for target in targets) else None
+        return None
 
     # ---------------------------------------------------------------- text
 

@@ -138,12 +138,11 @@ class Prover:
         """Both arms may run whichever is taken."""
         licences = [licence for arm in self.arms for licence in find_licences(self.site, self.frame, arm)]
         licensed = {id(node) for licence in licences for node in _writing_nodes(licence.statement)}
-        assigned = {id(target.attribute) for target in self.branch.targets if target.attribute is not None}
         modules = False
         for arm in self.arms:
             folded = {id(node) for statement in arm.folded for node in _outcome_nodes(statement, self.branch)}
             for doing in self.effects.doings(arm.nodes, self.frame):
-                if doing.node is not None and (id(doing.node) in licensed | assigned or id(doing.node) in folded):
+                if doing.node is not None and id(doing.node) in licensed | folded:
                     continue
                 if doing.effect in IMPURE:
                     raise Refused(Obligation.PURE_ARMS, _impure(doing.effect, doing.what), doing.line)
@@ -440,9 +439,11 @@ def _writing_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _outcome_nodes(statement: ast.stmt, branch: Branch) -> Iterator[ast.AST]:
-    """The node of a folded statement that the outcome itself stands for: it happens once, after the selection."""
+    """The nodes of a folded statement that the outcome itself stands for: that happens once, after the selection."""
     if branch.outcome is Outcome.CALL and isinstance(statement, ast.Expr):
         yield statement.value
+    elif branch.outcome is Outcome.ASSIGN and isinstance(statement, ast.Assign):
+        yield from statement.targets
 
 
 def _parts(value: ast.expr | None) -> list[ast.expr | None]:

@@ -25,6 +25,7 @@ from graphmend.obligations import Obligation
 from graphmend.source.edits import make_edit
 
 Span = tuple[int, int]
+_SHORTEST_LENGTH = 79
 
 
 @dataclass
@@ -53,6 +54,11 @@ class Writer:
     copied: list[Span] = field(default_factory=list)
     """Spans of the source that are in the new text with their comments."""
 
+    @property
+    def length(self) -> int:
+        """How long lines may be: no file means to keep below what PEP 8 asks for."""
+        return max(self.style.length, _SHORTEST_LENGTH)
+
     def edit(self) -> Edit:
         """The replacement of the branch."""
         source = self.site.source
@@ -60,6 +66,7 @@ class Writer:
         start, end = source.span(first)[0], source.span(last)[1]
         if isinstance(first, ast.expr):
             return make_edit(source, start, end, self.expression())
+        end = self.with_comments(end, source.indentation(first.lineno))
         newline, unit = source.newline, self.style.unit
         outer = source.indentation(first.lineno)
         before = source.line_starts[first.lineno - 1]
@@ -92,7 +99,26 @@ class Writer:
 
     def follows_blank(self, first: ast.stmt) -> bool:
         """Whether a nested function in place of the branch needs no blank line before it."""
-        return first.lineno < 2 or not self.site.source.line(first.lineno - 1).strip()
+        body = getattr(self.site.function.node, "body", None)
+        starts = isinstance(body, list) and body[0] is first and self.site.source.indentation(first.lineno - 1) < self.site.source.indentation(first.lineno)
+        return starts or not self.site.source.line(first.lineno - 1).strip()
+
+    def with_comments(self, end: int, indentation: str) -> int:
+        """The end of a statement with the comment behind it and the comment lines below it that belong to its block."""
+        source = self.site.source
+        line = source.position(end)[0]
+        rest = source.text[end : source.line_starts[line - 1] + len(source.line(line))]
+        if rest.strip().startswith("#"):
+            end += len(rest.rstrip())
+        elif rest.strip():
+            return end
+        while line < len(source.line_starts):
+            line += 1
+            text = source.line(line)
+            if not (text.strip().startswith("#") and len(source.indentation(line)) > len(indentation)):
+                break
+            end = source.line_starts[line - 1] + len(text.rstrip())
+        return end
 
     # ---------------------------------------------------------------- the selection
 
@@ -105,7 +131,7 @@ class Writer:
         before = self.site.source.text[self.site.source.line_starts[line - 1] : start]
         arguments = [condition, *arms, *self.options]
         text = f"{self.runtime}.select({', '.join(arguments)})"
-        if len(before) + len(text) <= self.style.length and "\n" not in text:
+        if len(before) + len(text) <= self.length and "\n" not in text:
             return text
         return self.style.call(f"{self.runtime}.select", arguments, self.site.source.indentation(line))
 
@@ -133,11 +159,11 @@ class Writer:
     def call_text(self, arguments: Sequence[str], indentation: str, used: int) -> str:
         """The call of ``select`` behind ``used`` characters on a line."""
         line = f"{self.runtime}.select({', '.join(arguments)})"
-        if "\n" not in line and len(indentation) + used + len(line) <= self.style.length:
+        if "\n" not in line and len(indentation) + used + len(line) <= self.length:
             return line
         newline, inner = self.site.source.newline, indentation + self.style.unit
         flat = ", ".join(arguments)
-        if "\n" not in flat and len(inner) + len(flat) <= self.style.length:
+        if "\n" not in flat and len(inner) + len(flat) <= self.length:
             return f"{self.runtime}.select({newline}{inner}{flat}{newline}{indentation})"
         lines = "".join(f"{inner}{argument},{newline}" for argument in arguments)
         return f"{self.runtime}.select({newline}{lines}{indentation})"
@@ -168,7 +194,7 @@ class Writer:
 
         callee, newline = source.segment(call.func), source.newline
         line = f"{callee}({', '.join(given(None))})"
-        if "\n" not in line and len(indentation) + len(line) <= self.style.length:
+        if "\n" not in line and len(indentation) + len(line) <= self.length:
             return line
         inner = indentation + self.style.unit
         lines = "".join(f"{inner}{text},{newline}" for text in given(inner))

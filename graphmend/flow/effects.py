@@ -18,10 +18,8 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
-from graphmend.regions.entries import EFFECTS, decorator_names, is_runtime
+from graphmend.regions.entries import EFFECTS, decorator_names
 from graphmend.signatures import Signature
-
-SELECT = frozenset({"graphmend.select", "graphmend.runtime.select"})
 
 # Operations whose failures are all a matter of shapes and static arguments, though the tables do not call them total.
 SHAPES_ONLY = frozenset({
@@ -202,10 +200,8 @@ class Effects:
         self, node: ast.AST, frame: Frame, inside: set[int], callees: list[Frame] | None = None
     ) -> Iterator[Doing]:
         """The effects of one node without its children; with ``callees``, called functions are only collected there."""
-        facts = frame.facts
-        if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), (ast.Load, type(None))):
-            if not facts.value(node).kinds and id(node) not in facts.values:
-                return  # tracing does not get here
+        if not _is_reached(node, frame):
+            return
         match node:
             case ast.Call():
                 yield from self._call(node, frame, callees)
@@ -231,13 +227,10 @@ class Effects:
                 yield from self._contexts(node, frame)
             case _:
                 yield from self._decisions(node, frame)
-        for mutation in self._mutations(node, frame, callees):
+        for mutation in self.aliasing.mutations_of(node, frame):
             if not _all_fresh(self.aliasing.sources_of(mutation, frame), inside):
                 line = getattr(mutation.node, "lineno", 0)
                 yield Doing(Effect.MUTATES, f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node=node)
-
-    def _mutations(self, node: ast.AST, frame: Frame, callees: list[Frame] | None) -> Iterator[Mutation]:
-        yield from self.aliasing.mutations_of(node, frame)
 
     def _decisions(self, node: ast.AST, frame: Frame) -> Iterator[Doing]:
         """Places where Python asks for the truth of a value, or raises."""
@@ -351,7 +344,10 @@ class Effects:
             for cls in callee.classes:
                 known = True
                 yield from self._object(cls, callee, node, frame, callees)
-        if not known and not self._reads_static(node, callee, frame):
+        if not callee.targets and not callee.classes and self._reads_static(node, callee, frame):
+            return
+        base_class = callee.targets and all(isinstance(target, ObjectMethod) for target in callee.targets)
+        if not known or (callee.may(Kind.UNKNOWN | Kind.STATIC) and not base_class):
             yield Doing(Effect.UNKNOWN, f"calls `{_brief(node.func)}`, which is not known", node.lineno, node=node)
         # What is handed to a call may be called by it.
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
@@ -400,7 +396,7 @@ class Effects:
                 yield Doing(Effect.UNKNOWN, f"calls `{_brief(node.func)}`, which is not known", node.lineno, node=node)
 
     def _external(self, name: str, node: ast.Call, frame: Frame) -> Iterator[Doing]:
-        if name in SELECT or name in PURE_CONTEXTS or name in _PURE_STATIC:
+        if name in self.program.torch.selections or name in PURE_CONTEXTS or name in _PURE_STATIC:
             return
         if name in _MESSAGES or name.startswith(("logging.", "warnings.")):
             yield Doing(Effect.MESSAGE, f"emits a message (`{_brief(node.func)}`)", node.lineno, node=node)
@@ -482,7 +478,7 @@ class Effects:
             yield Doing(
                 Effect.STATEFUL, f"calls `{text}` ({short}), which updates its statistics in training", line, node=node
             )
-        elif cls.name in tables.random:
+        elif cls.name in tables.random_modules:
             yield Doing(
                 Effect.RANDOM, f"calls `{text}` ({short}), which draws random numbers in training", line, node=node
             )
@@ -594,7 +590,7 @@ class Effects:
         names = decorator_names(self.program.index, function)
         if names & EFFECTS:
             return f"calls the effect `{function.name}`"
-        if is_runtime(function.module):
+        if self.program.is_runtime(function.module):
             return "" if function.name == "select" else f"calls the effect runtime (`{function.name}`)"
         if self.program.cut(function):
             return f"calls `{function.name}`, which the compiler is told not to trace"
@@ -620,6 +616,15 @@ class Effects:
         else:
             what += f" (line {doing.line})"
         return Doing(doing.effect, what, node.lineno, doing.attribute, node)
+
+
+def _is_reached(node: ast.AST, frame: Frame) -> bool:
+    """Whether tracing gets to a node."""
+    if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", None), (ast.Load, type(None))):
+        return id(node) in frame.facts.values
+    statement = frame.statement(node)
+    compound = isinstance(statement, (ast.With, ast.AsyncWith, ast.Try, ast.FunctionDef, ast.ClassDef))
+    return statement is None or compound or id(statement) in frame.facts.reached
 
 
 def _all_fresh(sources: Iterable[Source], inside: set[int]) -> bool:

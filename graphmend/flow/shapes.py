@@ -7,10 +7,10 @@ equal shapes and dtypes as far as the source tells; tracing checks it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from graphmend.flow.aliasing import aliasing_of
+from graphmend.flow.aliasing import aliasing_of, bind_arguments
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.gradients import path_of
 from graphmend.flow.program import Program
@@ -66,11 +66,22 @@ class Form:
 
 
 class Forms:
-    """The forms of the expressions of one function."""
+    """The forms of the expressions of one function.
 
-    def __init__(self, program: Program, frame: Frame) -> None:
+    Args:
+        program: the program under analysis.
+        frame: the function.
+        parameters: the forms of its parameters, where it is looked at for one call.
+    """
+
+    def __init__(self, program: Program, frame: Frame, parameters: Mapping[str, Form] | None = None) -> None:
         self.program = program
         self.frame = frame
+        self.parameters = parameters or {}
+        self.above: frozenset[Function] = frozenset()
+        self.outer: tuple[Forms, ast.AST] | None = None
+        """For a nested function, the forms around it and the statement at which it is called."""
+        self._open: set[tuple[int, str]] = set()
         self._known: dict[int, Form] = {}
 
     def form(self, node: ast.expr, depth: int = 0) -> Form:
@@ -109,31 +120,57 @@ class Forms:
                 return Form(joined.kind, joined.shape, frozenset(("bool",)))
             case ast.Call():
                 return self._call(node, depth)
+            case ast.Subscript(value=owner) if self.frame.facts.value(owner).may(Kind.CONTAINER) and not path_of(owner):
+                return _opaque(node)
+            case ast.List() | ast.Dict() | ast.Set():
+                return _opaque(node)  # what it holds may change later
         return self._applied(type(node).__name__, node, list(ast.iter_child_nodes(node)), depth)
 
     def current(self, name: str, statement: ast.AST, depth: int = 0) -> Form:
-        """The form of what a local name stands for where a statement begins."""
-        definitions = self.frame.names.definitions(name, statement)
-        if definitions is not None and len(definitions) == 1 and isinstance(definitions[0], ast.Assign):
-            (target, *more), value = definitions[0].targets, definitions[0].value
-            if isinstance(target, ast.Name) and not more:
-                return self.form(value, depth + 1)
-            if isinstance(target, ast.Tuple) and not more:
-                position = [isinstance(each, ast.Name) and each.id == name for each in target.elts].index(True)
-                inner = (
-                    value.elts[position]
-                    if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
-                    else None
-                )
-                if inner is not None:
-                    return self.form(inner, depth + 1)
-                whole = self.form(value, depth + 1)
-                return Form(
-                    "tensor",
-                    frozenset((("item", position, whole.shape),)),
-                    frozenset((("item", position, whole.dtype),)),
-                )
-        return _atom(("name", name, frozenset(map(id, definitions or ()))))
+        """The form of what a name stands for where a statement begins."""
+        if name not in self.frame.function.locals and self.outer is not None:
+            return self.outer[0].current(name, self.outer[1], depth)
+        definitions = self.frame.names.definitions(name, statement) or []
+        found: set[Form] = set()
+        for item in definitions:
+            key = (id(item), name)
+            if key in self._open:
+                continue  # in a loop a name may be made of itself
+            self._open.add(key)
+            form = self._defined(name, item, depth)
+            self._open.discard(key)
+            if form is None:
+                found.clear()
+                break
+            found.add(form)
+        return found.pop() if len(found) == 1 else _atom(("name", name, frozenset(map(id, definitions))))
+
+    def _defined(self, name: str, item: object, depth: int) -> Form | None:
+        """The form that one definition gives a name; ``None``: the name itself says as much."""
+        match item:
+            case None:
+                return self.parameters.get(name)
+            case ast.AugAssign(value=value):
+                # In place on a tensor: the shape and the dtype stay.
+                before = self.current(name, item, depth + 1)
+                return before if before.kind == "tensor" else _broadcast([before, self.form(value, depth + 1)])
+            case ast.Assign(targets=targets, value=value):
+                if any(isinstance(each, ast.Name) and each.id == name for each in targets):
+                    return self.form(value, depth + 1)
+                return self._unpacked(name, targets, value, depth)
+        return None
+
+    def _unpacked(self, name: str, targets: list[ast.expr], value: ast.expr, depth: int) -> Form | None:
+        if len(targets) != 1 or not isinstance(targets[0], ast.Tuple):
+            return None
+        names = [each.id if isinstance(each, ast.Name) else "" for each in targets[0].elts]
+        if name not in names:
+            return None
+        at = names.index(name)
+        if isinstance(value, ast.Tuple) and len(value.elts) == len(names):
+            return self.form(value.elts[at], depth + 1)
+        whole = self.form(value, depth + 1)
+        return Form("tensor", frozenset((("item", at, whole.shape),)), frozenset((("item", at, whole.dtype),)))
 
     def _call(self, node: ast.Call, depth: int) -> Form:
         callee = self.frame.facts.value(node.func)
@@ -144,10 +181,17 @@ class Forms:
                 return self._operation(
                     self.program.torch.method(target.name), target.name, [node.func.value, *node.args], node, depth
                 )
+            if isinstance(target, ExternalName) and target.name in self.program.torch.selections and len(node.args) > 2:
+                chosen = [self._arm(arm, node, depth) for arm in node.args[1:3]]
+                return chosen[0] if agreement(*chosen) is None else _opaque(node)
             if isinstance(target, ExternalName):
                 return self._operation(
                     self.program.torch.function(target.name), target.name, list(node.args), node, depth
                 )
+            if isinstance(target, Function):
+                returned = self._returned(target, node, depth)
+                if returned is not None:
+                    return returned
         if callee.kinds == Kind.OBJECT and callee.classes and node.args:
             names = {cls.name for cls in callee.classes if isinstance(cls, ExternalName)}
             if len(names) == len(callee.classes) and names <= _LIKE_ARGUMENT:
@@ -157,6 +201,30 @@ class Forms:
         return self._applied(
             ast.dump(node.func), node, [*node.args, *(keyword.value for keyword in node.keywords)], depth
         )
+
+    def _arm(self, arm: ast.expr, node: ast.Call, depth: int) -> Form:
+        """The form of what an arm of a selection gives."""
+        statement = self.frame.statement(node)
+        functions = [target for target in self.frame.facts.value(arm).targets if isinstance(target, Function)]
+        if len(functions) != 1 or statement is None or functions[0].parameters:
+            return _opaque(arm)
+        inner = Forms(self.program, frames_of(self.program).frame(functions[0]))
+        inner.outer = (self, statement)
+        found = {inner.form(value, depth + 1) for value in _returns(inner.frame)}
+        return found.pop() if len(found) == 1 else _opaque(arm)
+
+    def _returned(self, function: Function, node: ast.Call, depth: int) -> Form | None:
+        """The form of what a called function returns for these arguments, if it is the same at all its returns."""
+        arguments = bind_arguments(function, None, node)
+        state = self.program.states.get(function)
+        if arguments is None or state is None or state.graph is None or function in self.above:
+            return None
+        frame = frames_of(self.program).frame(function)
+        forms = {name: self.form(argument, depth + 1) for name, argument in arguments.items()}
+        inner = Forms(self.program, frame, forms)
+        inner.above = self.above | {self.frame.function}
+        found = {inner.form(value, depth + 1) for value in _returns(frame)}
+        return next(iter(found)) if len(found) == 1 else None
 
     def _square(self, func: ast.expr) -> bool:
         """Whether a linear layer was made with as many outputs as inputs."""
@@ -257,6 +325,15 @@ class Forms:
                 functions = [target for target in self.frame.facts.value(func).targets if isinstance(target, Function)]
                 return frozenset(("made by", function, position) for function in functions)
         return frozenset()
+
+
+def _returns(frame: Frame) -> list[ast.expr]:
+    """The expressions that a function returns, of those returns that tracing reaches; a lambda's body."""
+    node = frame.function.node
+    if isinstance(node, ast.Lambda):
+        return [node.body]
+    found = [each for each in walk_scope(node.body) if isinstance(each, ast.Return) and id(each) in frame.facts.reached]
+    return [each.value or ast.copy_location(ast.Constant(None), each) for each in found]
 
 
 def _assigned(frame: Frame, attr: str) -> list[tuple[ast.expr, int | None]]:
