@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
@@ -125,9 +125,9 @@ class NameTable:
     """
 
     def __init__(self, module: Module) -> None:
-        self.used = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_identifiers(module.tree)}
-        self.bound = set(_bound(module.tree))
+        self.bound = set(_bound(module.nodes))
         """Names that some scope of the file binds."""
+        self.used = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_identifiers(module.nodes), *self.bound}
         self._given: dict[tuple[str, object], str] = {}
 
     def fresh(self, wanted: str, place: object) -> str:
@@ -155,8 +155,8 @@ def names_of(module: Module) -> NameTable:
     return table
 
 
-def _identifiers(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.Attribute(attr=name):
                 yield name
@@ -166,11 +166,10 @@ def _identifiers(tree: ast.Module) -> Iterator[str]:
                 yield name
             case ast.Name(id=name):
                 yield name
-    yield from _bound(tree)
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
                 yield name

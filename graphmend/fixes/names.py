@@ -54,11 +54,6 @@ def is_bound(site: Site, name: str) -> bool:
     return isinstance(function.node, ast.stmt) and frames_of(site.program).frame(scope).names.is_bound(name, function.node)
 
 
-def is_rebound(module: Module, name: str) -> bool:
-    """Whether some function of a file may bind a module-level name again."""
-    return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(module.tree))
-
-
 def check_fresh(site: Site, expression: ast.expr) -> None:
     """Refuse an expression rooted in a module-level name whose value a region may change.
 
@@ -100,7 +95,7 @@ def _changeable(site: Site, owner: Module, value: ast.expr | None, expression: a
     if value is None:
         return "how it is bound is not known"
     name = next((name for name, bindings in owner.bindings.items() if any(getattr(b, "value", None) is value for b in bindings)), "")
-    if name and is_rebound(owner, name):
+    if name and name in owner.rebound:
         return f"a function of `{owner.name}` binds it again"
     found = site.program.bindings.value_of(value, owner)
     if found.may(Kind.CONTAINER) or isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)):

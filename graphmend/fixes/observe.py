@@ -203,7 +203,7 @@ class Observer:
                     values.append(node.value)
                 elif _writes(node, attr) and not any(_assigned_by(parent, node) for parent in ast.walk(base.node)):
                     return None
-        if len(values) != 1 or any(_writes(node, attr) for node in ast.walk(module.tree) if not _inside_classes(module.classes, node)):
+        if len(values) != 1 or any(_writes(node, attr) for node in module.nodes if not _inside_classes(module.classes, node)):
             return None
         value = values[0]
         if isinstance(value, ast.Name) and self._is_module_logger(value):

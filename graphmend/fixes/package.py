@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import os
 import re
+import textwrap
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +14,8 @@ from functools import lru_cache
 from graphmend.flow.aliasing import is_in_place_name
 from graphmend.flow.program import Program
 from graphmend.model.module import Module
+
+_DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,26 @@ class Package:
             folder = os.path.dirname(folder)
         return python_files(folder)
 
-    def modules(self, words: Iterable[str]) -> Iterator[Module]:
-        """The parsed files in whose text one of some words occurs."""
-        pattern = re.compile(rb"\b(?:" + b"|".join(re.escape(word.encode()) for word in sorted(words)) + rb")\b")
+    def texts(self, words: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """The paths and texts of the files in which one of some words occurs; the module's own file is the last."""
+        names = sorted(words)
+        pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, names)) + r")\b")
+        loaded = self.program.index.modules()
         own = os.path.abspath(self.module.path)
         for path in self._files():
             if path == own:
                 continue
-            if pattern.search(file_bytes(path)):
-                module = self.program.index.load(path)
-                if module is not None and pattern.search(module.source.text.encode("utf-8", "replace")):
-                    yield module
-        yield self.module
+            module = loaded.get(path)
+            if module is not None:
+                text = module.source.text
+            else:
+                data = file_bytes(path)
+                if not any(name.encode() in data for name in names):
+                    continue
+                text = data.decode("utf-8", "replace")
+            if pattern.search(text):
+                yield path, text
+        yield own, self.module.source.text
 
     def mentions(self, attribute: str, allowed: Iterable[ast.AST] = ()) -> Place | None:
         """A place that may observe whether an attribute exists: its name as an attribute or in a string.
@@ -66,8 +78,11 @@ class Package:
         """
         skipped = {id(node) for root in allowed for node in ast.walk(root)}
         word = re.compile(rf"\b{re.escape(attribute)}\b")
-        for module in self.modules([attribute]):
-            for node in ast.walk(module.tree):
+        for path, _ in self.texts([attribute]):
+            module = self.program.index.load(path)
+            if module is None:
+                continue
+            for node in module.nodes:
                 if id(node) in skipped:
                     continue
                 match node:
@@ -80,10 +95,12 @@ class Package:
     def changed_in_place(self, attributes: Iterable[str]) -> Place | None:
         """A place that writes into what one of some attributes holds, directly or through a local name."""
         names = frozenset(attributes)
-        for module in self.modules(names):
-            line = _changes(module, names)
+        pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, sorted(names))) + r")\b")
+        for path, text in self.texts(names):
+            line = _first_change(text, pattern, names)
             if line is not None:
-                return Place(module.path, line)
+                module = self.program.index.load(path)
+                return Place(module.path if module is not None else path, line)
         return None
 
 
@@ -92,14 +109,65 @@ def _is_docstring(text: str) -> bool:
     return any(character.isspace() for character in text.strip())
 
 
-def _changes(module: Module, names: frozenset[str]) -> int | None:
-    for scope in ast.walk(module.tree):
-        if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            nodes = list(ast.walk(scope))
-            aliases = _aliases(nodes, names)
-            for node in nodes:
-                if any(_rooted(target, names, aliases) for target in _written(node)):
-                    return getattr(node, "lineno", None)
+def _first_change(text: str, pattern: re.Pattern[str], names: frozenset[str]) -> int | None:
+    """The first line of a file that writes into what one of the attributes holds.
+
+    Only the functions that name one are parsed: a package may have many large files.
+    """
+    lines = text.splitlines(keepends=True)
+    done = 0
+    for number, line in enumerate(lines):
+        if number < done or not pattern.search(line):
+            continue
+        start, done = _function_around(lines, number)
+        if start is None:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the parser's remarks on escapes
+                scope = ast.parse(textwrap.dedent("".join(lines[start:done])))
+        except SyntaxError:
+            return number + 1  # not understood: taken for a change
+        changed = _changes(scope, names)
+        if changed is not None:
+            return start + changed
+    return None
+
+
+def _function_around(lines: list[str], number: int) -> tuple[int | None, int]:
+    """The first line of the outermost function around a line, and the line after its last; no first line if there is none."""
+    start, indentation = None, _indentation(lines[number])
+    for above in range(number, -1, -1):
+        line = lines[above]
+        if not line.strip() or line.lstrip().startswith(("#", ")")):
+            continue
+        if _indentation(line) < indentation or above == number:
+            indentation = _indentation(line)
+            if _DEFINITION.match(line):
+                start = above
+        if indentation == 0:
+            break
+    if start is None:
+        return None, number + 1
+    end = start + 1
+    while end < len(lines):
+        line = lines[end]
+        if line.strip() and _indentation(line) <= _indentation(lines[start]) and not line.lstrip().startswith((")", "#")):
+            break
+        end += 1
+    return start, max(end, number + 1)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _changes(tree: ast.Module, names: frozenset[str]) -> int | None:
+    nodes = list(ast.walk(tree))
+    aliases = _aliases(nodes, names)
+    for node in nodes:
+        if any(_rooted(target, names, aliases) for target in _written(node)):
+            return getattr(node, "lineno", None)
     return None
 
 

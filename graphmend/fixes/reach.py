@@ -69,7 +69,7 @@ class Reach:
     # ---------------------------------------------------------------- arms
 
     def _find_arms(self, module: Module) -> None:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call):
                 taker = self._takes_arms(module, node.func)
                 if taker:
@@ -111,7 +111,7 @@ class Reach:
     # ---------------------------------------------------------------- TorchScript
 
     def _find_scripted(self, module: Module) -> None:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call) and node.args and self._names(module, node.func) & SCRIPTERS:
                 for scripted in self._functions(module, node.args[0]):
                     self._mark(self._scripted, module, scripted, f"`torch.jit.script` compiles what calls it (line {node.lineno})")
@@ -169,7 +169,7 @@ class Reach:
             case ast.Name(id=name):
                 for function in self._called(module, expression):
                     yield function.node
-                for node in ast.walk(module.tree):
+                for node in module.nodes:
                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
                         yield node
                     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
@@ -222,6 +222,4 @@ class Reach:
 
 def reach_of(program: Program) -> Reach:
     """The reach of a program, computed when it is first asked for; it lives as long as the program does."""
-    found: Reach = vars(program).get("_reach") or Reach(program)
-    vars(program)["_reach"] = found
-    return found
+    return program.derived(Reach)

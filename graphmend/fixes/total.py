@@ -225,7 +225,7 @@ class Totality:
 
     @staticmethod
     def _deletes(cls: Class, attr: str) -> bool:
-        return any(isinstance(node, ast.Attribute) and node.attr == attr and isinstance(node.ctx, ast.Del) for node in ast.walk(cls.module.tree))
+        return any(isinstance(node, ast.Attribute) and node.attr == attr and isinstance(node.ctx, ast.Del) for node in cls.module.nodes)
 
 
 def unconditional(expression: ast.expr) -> Iterator[ast.AST]:

@@ -565,6 +565,8 @@ def bind_arguments(function: Function, receiver: ast.expr | None, node: ast.Call
 
 def aliasing_of(program: Program) -> Aliasing:
     """The aliasing analysis of a program, shared by all who ask; it lives as long as the program does."""
-    found: Aliasing = vars(program).setdefault("_aliasing", None) or Aliasing(program, frames_of(program))
-    vars(program)["_aliasing"] = found
-    return found
+    return program.derived(_make)
+
+
+def _make(program: Program) -> Aliasing:
+    return Aliasing(program, frames_of(program))

@@ -668,11 +668,9 @@ def _brief(node: ast.AST, width: int = 60) -> str:
 
 def effects_of(program: Program) -> Effects:
     """The effect analysis of a program, shared by all who ask; it lives as long as the program does."""
-    found: Effects = vars(program).setdefault("_effects", None) or Effects(
-        program, frames_of(program), aliasing_of(program)
-    )
-    vars(program)["_effects"] = found
-    return found
+    return program.derived(_make)
 
 
-__all__ = ["IMPURE", "PARTIAL", "Doing", "Effect", "Effects", "bind_arguments", "effects_of"]
+def _make(program: Program) -> Effects:
+    return Effects(program, frames_of(program), aliasing_of(program))
+

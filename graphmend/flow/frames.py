@@ -85,6 +85,4 @@ class Frames:
 
 def frames_of(program: Program) -> Frames:
     """The frames of a program, shared by all who ask; they live as long as the program does."""
-    found: Frames = vars(program).setdefault("_frames", None) or Frames(program)
-    vars(program)["_frames"] = found
-    return found
+    return program.derived(Frames)

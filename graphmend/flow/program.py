@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from graphmend.flow.annotations import Annotations
 from graphmend.flow.bindings import Bindings
@@ -21,6 +23,8 @@ from graphmend.model.index import Index
 from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import Entry, entries, is_cut, is_module_class, is_runtime
 from graphmend.signatures import python, torch
+
+Analysis = TypeVar("Analysis")
 
 
 class Program:
@@ -48,6 +52,7 @@ class Program:
         """The functions that are being interpreted, outermost first."""
         self._queue: deque[Function] = deque()
         self._queued: set[Function] = set()
+        self._derived: dict[Callable[[Program], Any], Any] = {}
         self._is_module: dict[Class, bool] = {}
         self._runtimes: dict[Module, bool] = {}
         self._cut: dict[Function, bool] = {}
@@ -189,6 +194,13 @@ class Program:
         if known is None:
             known = self._is_module[cls] = is_module_class(self.index, cls)
         return known
+
+    def derived(self, make: Callable[[Program], Analysis]) -> Analysis:
+        """What ``make`` computes from the settled program: computed once, and kept as long as the program."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        found: Analysis = self._derived[make]
+        return found
 
     def note(self, function: Function, name: str) -> None:
         """Remember that a function calls ``name`` outside the linted files, so that rules know where to look."""

@@ -100,6 +100,10 @@ class Index:
             self.errors[path] = error
             return None
 
+    def path_of(self, path: str) -> str:
+        """The path under which a file is reported."""
+        return self._display(path)
+
     def find_module(self, name: str) -> Module | None:
         """The module of a dotted name if one of the roots holds it."""
         if name not in self._paths:

@@ -157,6 +157,16 @@ class Module:
         """The path as reported to people."""
         return self.source.path
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the file, a parent before its children."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def rebound(self) -> frozenset[str]:
+        """The module-level names that some function declares ``global``."""
+        return frozenset(name for node in self.nodes if isinstance(node, ast.Global) for name in node.names)
+
     def absolute(self, module: str | None, level: int) -> str:
         """The absolute name of what ``from <level dots><module> import`` names."""
         if not level:

@@ -86,7 +86,7 @@ def _compiled(index: Index, module: Module) -> Iterator[Function]:
     for function in module.functions:
         if decorator_names(index, function) & COMPILERS:
             yield function
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and node.args and _names(index, module, node.func) & COMPILERS:
             yield from _functions(index, module, node.args[0])
 
