@@ -125,7 +125,9 @@ def _first_change(text: str, pattern: re.Pattern[str], names: frozenset[str]) ->
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the parser's remarks on escapes
-                scope = ast.parse(textwrap.dedent("".join(lines[start:done])))
+                # Comments may stand further left than the code around them.
+                code = ["\n" if each.lstrip().startswith("#") else each for each in lines[start:done]]
+                scope = ast.parse(textwrap.dedent("".join(code)))
         except SyntaxError:
             return number + 1  # not understood: taken for a change
         changed = _changes(scope, names)
