@@ -6,9 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from graphmend.fixes.site import Refused, Site
 from graphmend.flow.program import Program
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
+from graphmend.obligations import Obligation
 from graphmend.regions.entries import SCRIPTERS, is_runtime
 
 _ARMS_BY_NAME = frozenset({
@@ -17,7 +19,10 @@ _ARMS_BY_NAME = frozenset({
 })  # fmt: skip
 _ARMS_BY_PREFIX = ("torch._higher_order_ops.", "torch.func.", "functorch.", "torch._functorch.")
 _NOT_ARMS = frozenset({"torch.func.functional_call", "torch.func.stack_module_state"})
-_ARM_WORDS = re.compile(r"\b(?:cond|while_loop|scan|flex_attention|create_\w*mask|vmap|select|func|functorch|_higher_order_ops|Function)\b")
+_ARM_WORDS = re.compile(
+    r"\b(?:cond|while_loop|scan|flex_attention|create_\w*mask|vmap|select|func|functorch|_higher_order_ops|Function)\b"
+)
+_PREFIX_WORDS = re.compile(r"_higher_order_ops|functorch|torch\.func\b|from torch import .*\bfunc\b")
 _SCRIPT_WORDS = re.compile(r"\bjit\b")
 _SCRIPT_MARKS = frozenset({"torch.jit.unused", "torch.jit.ignore", "torch.jit.export"})
 _AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
@@ -75,7 +80,12 @@ class Reach:
                 if taker:
                     for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                         for arm in self._functions(module, argument):
-                            self._mark(self._arms, module, arm, f"it is reached from a function that `{taker}` runs (line {node.lineno})")
+                            self._mark(
+                                self._arms,
+                                module,
+                                arm,
+                                f"it is reached from a function that `{taker}` runs (line {node.lineno})",
+                            )
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 for decorator in node.decorator_list:
                     parts = [decorator.func, *decorator.args] if isinstance(decorator, ast.Call) else [decorator]
@@ -85,16 +95,24 @@ class Reach:
             elif isinstance(node, ast.ClassDef) and self._is_autograd(module, node):
                 for statement in node.body:
                     if isinstance(statement, _DEF):
-                        self._mark(self._arms, module, statement, f"it is reached from the autograd function `{node.name}`")
+                        self._mark(
+                            self._arms, module, statement, f"it is reached from the autograd function `{node.name}`"
+                        )
 
     def _takes_arms(self, module: Module, callee: ast.expr) -> str:
-        name = callee.attr if isinstance(callee, ast.Attribute) else callee.id if isinstance(callee, ast.Name) else ""
-        found = self.program.index.dotted(module, callee) if name else ()
+        name = _last(callee)
+        if not name or (name not in _ARMS_BY_NAME and not _PREFIX_WORDS.search(module.source.text)):
+            return ""
+        found = self.program.index.dotted(module, callee)
         for definition in found:
             if isinstance(definition, External):
                 dotted = definition.name
                 torch_like = dotted.startswith(("torch.", "graphmend.", "functorch."))
-                if torch_like and (name in _ARMS_BY_NAME or dotted.startswith(_ARMS_BY_PREFIX)) and dotted not in _NOT_ARMS:
+                if (
+                    torch_like
+                    and (name in _ARMS_BY_NAME or dotted.startswith(_ARMS_BY_PREFIX))
+                    and dotted not in _NOT_ARMS
+                ):
                     return dotted if dotted not in ("torch.select", "torch.Tensor.select") else ""
             elif isinstance(definition, Function) and is_runtime(definition.module) and name in _ARMS_BY_NAME:
                 return name
@@ -114,8 +132,13 @@ class Reach:
         for node in module.nodes:
             if isinstance(node, ast.Call) and node.args and self._names(module, node.func) & SCRIPTERS:
                 for scripted in self._functions(module, node.args[0]):
-                    self._mark(self._scripted, module, scripted, f"`torch.jit.script` compiles what calls it (line {node.lineno})")
-            elif isinstance(node, (ast.Attribute, ast.Name)) and "torch.jit.is_scripting" in self._names(module, node):
+                    self._mark(
+                        self._scripted,
+                        module,
+                        scripted,
+                        f"`torch.jit.script` compiles what calls it (line {node.lineno})",
+                    )
+            elif _last(node) == "is_scripting" and "torch.jit.is_scripting" in self._names(module, node):
                 self._mark_around(module, node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
@@ -125,7 +148,10 @@ class Reach:
                 elif names & _SCRIPT_MARKS:
                     self._mark_class(module, node.lineno, "its class has parts that are marked for TorchScript")
         for cls in module.classes:
-            if any(isinstance(base, External) and base.name.startswith("torch.jit.Script") for base in self.program.index.mro(cls)):
+            if any(
+                isinstance(base, External) and base.name.startswith("torch.jit.Script")
+                for base in self.program.index.mro(cls)
+            ):
                 for method in cls.methods.values():
                     self._mark(self._scripted, module, method.node, f"its class `{cls.name}` is a script module")
 
@@ -190,11 +216,16 @@ class Reach:
             if isinstance(definition, Function):
                 yield definition
             elif isinstance(definition, Class):
-                forward = self.program.index.method(definition, "forward" if self.program.is_module(definition) else "__init__")
+                forward = self.program.index.method(
+                    definition, "forward" if self.program.is_module(definition) else "__init__"
+                )
                 if forward is not None:
                     yield forward
         match callee:
-            case ast.Attribute(value=ast.Name(), attr=attr) | ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=attr):
+            case (
+                ast.Attribute(value=ast.Name(), attr=attr)
+                | ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=attr)
+            ):
                 cls = self._class_at(module, callee.lineno)
                 if cls is not None:
                     yield from self._member(cls, attr)
@@ -223,3 +254,38 @@ class Reach:
 def reach_of(program: Program) -> Reach:
     """The reach of a program, computed when it is first asked for; it lives as long as the program does."""
     return program.derived(Reach)
+
+
+def _last(node: ast.AST) -> str:
+    """The last part of a name or attribute chain."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def check_runner(site: Site) -> None:
+    """Refuse code that TorchScript compiles or that runs as an arm of a selection.
+
+    Raises:
+        Refused: the function is one of these, or is called from one.
+    """
+    reach = reach_of(site.program)
+    reason = reach.scripted(site.function)
+    if reason:
+        raise Refused(Obligation.NOT_SCRIPTED, f"TorchScript cannot compile the call of an effect, and {reason}")
+    reason = reach.arm(site.function)
+    if reason:
+        raise Refused(Obligation.NOT_IN_ARM, f"an effect would run whether or not its arm is taken: {reason}")
+    parent, node = site.function.parent, site.function.node
+    if parent is None:
+        return
+    if isinstance(node, ast.Lambda):
+        raise Refused(Obligation.NOT_IN_ARM, "the code is a lambda, and who runs it is not known")
+    called = {id(each.func) for each in ast.walk(parent.node) if isinstance(each, ast.Call)}
+    for each in ast.walk(parent.node):
+        if (
+            isinstance(each, ast.Name)
+            and each.id == node.name
+            and isinstance(each.ctx, ast.Load)
+            and id(each) not in called
+        ):
+            reason = f"the nested function `{node.name}` is handed on as a value, and who runs it is not known"
+            raise Refused(Obligation.NOT_IN_ARM, reason, each.lineno)
