@@ -7,6 +7,7 @@ writes the token, which has no elements. ``docs/runtime.md`` has the measurement
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 import types
@@ -65,8 +66,12 @@ def _shared_token() -> torch.Tensor:
 
 
 def _define(module: str) -> tuple[torch.library.Library, Any]:
-    """Define the operator in a namespace made from the name of ``module``."""
-    namespace = "graphmend_" + re.sub(r"\W", "_", module)
+    """Define the operator in a namespace made from the name of ``module``, so that graphs find it in any process."""
+    digest = hashlib.sha256(module.encode()).hexdigest()[:8]
+    namespace = f"graphmend_{re.sub(r'[^0-9A-Za-z]', '_', module)}_{digest}"
+    while hasattr(getattr(torch.ops, namespace), "effect"):
+        # This module has been imported before and thrown away, but not all graphs of it.
+        namespace += "_"
     library = torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
     tags = [getattr(torch.Tag, tag) for tag in _TAGS if hasattr(torch.Tag, tag)]
     library.define("effect" + _SCHEMA, tags=tags)  # type: ignore[no-untyped-call]

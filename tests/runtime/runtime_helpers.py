@@ -16,7 +16,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 BACKENDS = ("eager", "aot_eager", "inductor")
 
 
-@dataclass
+@dataclass(eq=False)
 class Seen:
     """What one call did."""
 
@@ -25,6 +25,8 @@ class Seen:
     text: str
     warned: list[tuple[str, str, str, int]]
     records: list[logging.LogRecord]
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Seen) and self._comparable() == other._comparable()

@@ -22,7 +22,7 @@ class Level(enum.IntEnum):
     HIGH = 3
 
 
-Point = collections.namedtuple("Point", "x y")
+Point = collections.namedtuple("Point", "x y")  # noqa: PYI024
 PARAMETER = torch.nn.Parameter(torch.eye(2))
 FROZEN = torch.nn.Parameter(torch.eye(2), requires_grad=False)
 

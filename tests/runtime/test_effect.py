@@ -68,7 +68,7 @@ def warn_caller(text):
 
 @graphmend.effect
 def warn_here(text):
-    warnings.warn(text, FutureWarning)
+    warnings.warn(text, FutureWarning)  # noqa: B028
 
 
 @graphmend.effect
@@ -263,7 +263,7 @@ def test_autograd_function(backend):
 @pytest.mark.parametrize(
     "transform",
     [
-        lambda f: torch.vmap(f),
+        torch.vmap,
         lambda f: torch.func.grad(lambda x: f(x).sum()),
         lambda f: lambda x: torch.func.jvp(f, (x,), (x,))[1],
         lambda f: torch.vmap(torch.func.grad(lambda x: f(x).sum())),
@@ -397,7 +397,7 @@ def test_warning_once_per_location_of_the_users_module(warn, backend):
         compiled(X)
         function(X)
     assert [str(w.message) for w in caught] == ["only once"]
-    assert any("only once" in key for key in __warningregistry__ if isinstance(key, tuple))  # noqa: F821
+    assert any("only once" in key for key in __warningregistry__ if isinstance(key, tuple))
 
 
 def test_warning_as_error(backend):
@@ -472,7 +472,7 @@ class Original(torch.nn.Module):
     def forward(self, x):
         print("said", x)
         log.info("x is %s", x)
-        warnings.warn("careful")
+        warnings.warn("careful")  # noqa: B028
         if x.shape[0] == 7:
             raise ValueError("seven")
         return x + 1
@@ -482,7 +482,7 @@ class Original(torch.nn.Module):
 def report(x):
     print("said", x)
     log.info("x is %s", x)
-    warnings.warn("careful")
+    warnings.warn("careful")  # noqa: B028
     if x.shape[0] == 7:
         raise ValueError("seven")
 

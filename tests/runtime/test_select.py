@@ -1,10 +1,11 @@
+# ruff: noqa: PLW0108
 from __future__ import annotations
 
 import logging
 
 import pytest
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from runtime_helpers import Compiled, graphs_after, see
 from torch.utils.checkpoint import checkpoint
 
@@ -271,10 +272,6 @@ def arm_raises_and_is_caught(x):
         return x + 100
 
 
-def arm_random(x):
-    return select(positive(x), lambda: x * 2, lambda: x.nope())
-
-
 def broken_loop(x):
     for _ in range(2):
         torch._dynamo.graph_break()
@@ -306,7 +303,6 @@ BROKEN = [
     arm_speaks,
     arm_raises,
     arm_raises_and_is_caught,
-    arm_random,
     broken_loop,
 ]
 
@@ -340,6 +336,11 @@ def test_condition_that_is_undecided_raises_as_eager(backend):
     assert str(error) == str(see(several_elements, ONES).error)
 
 
+def unpack(x):
+    a, _b, _c = x
+    return a
+
+
 FAILING = {
     "linear": lambda x: F.linear(x, torch.ones(3, 5)),
     "cat": lambda x: torch.cat([x, torch.ones(3, 5)]),
@@ -350,7 +351,7 @@ FAILING = {
     "embedding": lambda x: F.embedding(x, x),
     "broadcast": lambda x: x + torch.ones(3, 3),
     "attribute": lambda x: x.nope(),
-    "unpack": lambda x: (lambda a, b, c: a)(*x),
+    "unpack": unpack,
     "key": lambda x: {}["missing"],
     "assertion": lambda x: F.max_pool1d(x, 5),
 }
@@ -479,7 +480,9 @@ def test_where_would_have_given_nan():
 
 def test_no_gradient_stays_none():
     for name in QUICK:
-        compiled = Compiled(lambda x: select(positive(x), lambda: x.detach() * 2, lambda: x.detach()), name, fullgraph=True)
+        compiled = Compiled(
+            lambda x: select(positive(x), lambda: x.detach() * 2, lambda: x.detach()), name, fullgraph=True
+        )
         x = ONES.clone().requires_grad_()
         assert not compiled(x).requires_grad
 
@@ -489,7 +492,7 @@ def test_no_gradient_stays_none():
 
 def if_before(x):
     y = x * 2
-    if positive(x):
+    if positive(x):  # noqa: SIM108
         z = y + 1
     else:
         z = y - 1
