@@ -39,7 +39,7 @@ class Transform:
 
     def plan(self, site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:
         """The fix of one site, or why there is none."""
-        run = cast(Plan, import_module(f"graphmend.fixes.{self.module}").plan)
+        run = cast("Plan", import_module(f"graphmend.fixes.{self.module}").plan)
         try:
             return run(site, arguments)
         except Refused as refused:

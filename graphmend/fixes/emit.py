@@ -1,204 +1,22 @@
-"""Writing new code into a file in the file's own style: names, imports, module-level functions, indentation."""
+"""Where new code goes in a file: the runtime's import among the others, functions in front of what calls them."""
 
 from __future__ import annotations
 
 import ast
-import builtins
-import io
-import keyword
-import os
-import re
 import sys
-import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from weakref import WeakKeyDictionary
+from itertools import pairwise
 
 from graphmend.findings import Edit
+from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.site import RuntimeImport, Site
-from graphmend.model.module import Function, Module
+from graphmend.fixes.style import Style, reindent
+from graphmend.model.module import Module
 from graphmend.source.edits import make_edit
 from graphmend.source.text import SourceText
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_DEFAULT_LENGTH = 88
-_LONGEST_LENGTH = 120
-
 Import = ast.Import | ast.ImportFrom
-
-
-# -------------------------------------------------------------------- style
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a file is written.
-
-    Args:
-        source: the file's text.
-        tree: its syntax tree.
-    """
-
-    source: SourceText
-    tree: ast.Module
-
-    @cached_property
-    def unit(self) -> str:
-        """One step of indentation: that of the first indented block."""
-        for node in ast.walk(self.tree):
-            body = getattr(node, "body", None)
-            if isinstance(node, ast.stmt) and isinstance(body, list) and body[0].lineno > node.lineno:
-                outer, inner = self.source.indentation(node.lineno), self.source.indentation(body[0].lineno)
-                if inner.startswith(outer) and len(inner) > len(outer):
-                    return inner[len(outer) :]
-        return "    "
-
-    @cached_property
-    def length(self) -> int:
-        """The line length that is configured for the file, or else the one that the file keeps to."""
-        configured = _configured_length(os.path.dirname(os.path.abspath(self.source.path)))
-        if configured is not None:
-            return configured
-        lengths = (len(line.rstrip()) for line in self.source.text.splitlines())
-        return max((length for length in lengths if _DEFAULT_LENGTH < length <= _LONGEST_LENGTH), default=_DEFAULT_LENGTH)
-
-    def call(self, callee: str, arguments: Sequence[str], indentation: str) -> str:
-        """A call at the end of ``indentation``, on as many lines as it needs."""
-        return self._list(f"{callee}(", arguments, ")", indentation)
-
-    def function(self, decorator: str, name: str, parameters: Sequence[str], body: str) -> str:
-        """A module-level function whose body is indented text without a last newline."""
-        newline = self.source.newline
-        head = self._list(f"def {name}(", parameters, "):", "")
-        return f"@{decorator}{newline}{head}{newline}{body}{newline}"
-
-    def _list(self, opening: str, items: Sequence[str], closing: str, indentation: str) -> str:
-        newline, inner = self.source.newline, indentation + self.unit
-        line = f"{opening}{', '.join(items)}{closing}"
-        several = any("\n" in item or "\r" in item for item in items)
-        if not items or not several and len(indentation + line) <= self.length:
-            return line
-        line = ", ".join(items)
-        if not several and len(inner + line) <= self.length:
-            return f"{opening}{newline}{inner}{line}{newline}{indentation}{closing}"
-        lines = "".join(f"{inner}{item},{newline}" for item in items)
-        return f"{opening}{newline}{lines}{indentation}{closing}"
-
-
-@lru_cache(maxsize=1024)
-def _configured_length(folder: str) -> int | None:
-    """The ``line-length`` of ruff or black that applies to a folder."""
-    path = os.path.join(folder, "pyproject.toml")
-    if os.path.isfile(path):
-        return _read_length(path)
-    parent = os.path.dirname(folder)
-    return _configured_length(parent) if parent != folder else None
-
-
-def _read_length(path: str) -> int | None:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        with open(path, "rb") as file:
-            tools = tomllib.load(file).get("tool", {})
-    except (OSError, ValueError):
-        return None
-    for tool in ("ruff", "black"):
-        length = tools.get(tool, {}).get("line-length")
-        if isinstance(length, int):
-            return length
-    return None
-
-
-# -------------------------------------------------------------------- names
-
-
-class NameTable:
-    """The identifiers of one file and those that fixes have been given so far.
-
-    All fixes of a file that are planned against one text share a table, so they can be applied together. The same
-    place always gets the same name.
-    """
-
-    def __init__(self, module: Module) -> None:
-        self.bound = set(_bound(module.nodes))
-        """Names that some scope of the file binds."""
-        self.used = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_identifiers(module.nodes), *self.bound}
-        self._given: dict[tuple[str, object], str] = {}
-
-    def fresh(self, wanted: str, place: object) -> str:
-        """A name like ``wanted`` that means nothing else in the file, for the use at ``place``."""
-        known = self._given.get((wanted, place))
-        if known is None:
-            known = wanted
-            number = 2
-            while known in self.used:
-                known = f"{wanted}_{number}"
-                number += 1
-            self.used.add(known)
-            self._given[wanted, place] = known
-        return known
-
-
-_TABLES: WeakKeyDictionary[Module, NameTable] = WeakKeyDictionary()
-
-
-def names_of(module: Module) -> NameTable:
-    """The name table of a file."""
-    table = _TABLES.get(module)
-    if table is None:
-        table = _TABLES[module] = NameTable(module)
-    return table
-
-
-def _identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Attribute(attr=name):
-                yield name
-            case ast.Constant(value=str(text)) if text.isidentifier():
-                yield text  # `__all__`, `getattr`
-            case ast.keyword(arg=str(name)):
-                yield name
-            case ast.Name(id=name):
-                yield name
-
-
-def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.alias(name=name, asname=asname):
-                yield asname or name.partition(".")[0]
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
-            case ast.MatchMapping(rest=str(name)):
-                yield name
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                yield from names
-
-
-def snake_case(name: str) -> str:
-    """``MyHTTPLayer`` as ``my_http_layer``."""
-    return _WORDS.sub("_", name).lower().strip("_")
-
-
-def subject_of(function: Function) -> str:
-    """What a function is about, in snake case: its class for ``forward`` and the like, else its own name."""
-    name = function.name
-    if function.owner is not None and (name == "forward" or name.startswith("__")):
-        name = function.owner.name
-    return snake_case(name) or "module"
-
-
-# -------------------------------------------------------------------- the runtime's import
 
 
 @dataclass(frozen=True)
@@ -259,8 +77,7 @@ def _import_edit(module: Module, text: str, node: Import) -> Edit:
             end = _line_end(source, head)
             gap = "" if end >= len(source.text) or not source.line(source.position(end)[0] + 1).strip() else newline
             return make_edit(source, end, end, f"{newline}{newline}{text}{gap}")
-        first = module.tree.body[0]
-        start = _line_start(source, _first_line(first))
+        start = _line_start(source, _first_line(module.tree.body[0]))
         return make_edit(source, start, start, f"{text}{newline}{newline}")
     groups = _groups(source, imports)
     own = [group for group in groups if any(_kind(each) == _kind(node) for each in group)]
@@ -301,7 +118,7 @@ def _leading(tree: ast.Module) -> tuple[ast.stmt | None, list[Import]]:
 def _groups(source: SourceText, imports: Sequence[Import]) -> list[list[Import]]:
     """Imports that no blank line parts."""
     groups: list[list[Import]] = [[imports[0]]]
-    for before, statement in zip(imports, imports[1:]):
+    for before, statement in pairwise(imports):
         between = range((before.end_lineno or before.lineno) + 1, statement.lineno)
         if any(not source.line(number).strip() for number in between):
             groups.append([])
@@ -323,7 +140,7 @@ def _is_like(each: Import, node: Import) -> bool:
 
 def _place_in_group(group: Sequence[Import], node: Import) -> Import | None:
     """The import before which a new one belongs; ``None`` for the end of the group."""
-    mixed = any(isinstance(a, ast.ImportFrom) and isinstance(b, ast.Import) for a, b in zip(group, group[1:]))
+    mixed = any(isinstance(a, ast.ImportFrom) and isinstance(b, ast.Import) for a, b in pairwise(group))
 
     def rank(each: Import) -> tuple[object, ...]:
         level = each.level if isinstance(each, ast.ImportFrom) else 0
@@ -381,43 +198,12 @@ def _line_end(source: SourceText, statement: ast.stmt) -> int:
     return _line_start(source, line) + len(source.line(line))
 
 
-# -------------------------------------------------------------------- moved text
-
-
-def reindent(text: str, old: str, new: str) -> str:
-    """A statement's text with another indentation, down to the characters inside its strings.
-
-    Args:
-        text: the statement, from its first character on.
-        old: the indentation of the line that it begins in.
-        new: the indentation that it gets.
-    """
-    lines = _LINE.findall(text)
-    if lines and not lines[-1]:
-        lines.pop()
-    inside = _string_lines(text, old)
-    parts = [new + lines[0]]
-    for number, line in enumerate(lines[1:], start=1):
-        if number in inside:
-            parts.append(line)
-        elif not line.strip():
-            parts.append(line.lstrip(" \t"))
-        else:
-            parts.append(new + (line[len(old) :] if line.startswith(old) else line.lstrip(" \t")))
-    return "".join(parts)
-
-
-def _string_lines(text: str, indentation: str) -> set[int]:
-    """The lines of a statement, from 0, that begin inside a string."""
-    code, offset = (f"if 1:\n{indentation}{text}\n", 2) if indentation else (f"{text}\n", 1)
-    inside: set[int] = set()
-    openings: list[int] = []
-    for token in tokenize.generate_tokens(io.StringIO(code, newline="").readline):
-        kind = tokenize.tok_name[token.type]
-        if kind == "STRING":
-            inside.update(range(token.start[0] + 1, token.end[0] + 1))
-        elif kind in ("FSTRING_START", "TSTRING_START"):
-            openings.append(token.start[0])
-        elif kind in ("FSTRING_END", "TSTRING_END"):
-            inside.update(range(openings.pop() + 1, token.end[0] + 1))
-    return {line - offset for line in inside}
+__all__ = [
+    "RuntimeName",
+    "Style",
+    "import_external",
+    "insert_function",
+    "reindent",
+    "runtime_name",
+    "top_statement",
+]

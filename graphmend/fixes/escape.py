@@ -11,9 +11,9 @@ import builtins
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from graphmend.fixes.changes import Change, callees_of, changes_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
-from graphmend.flow.effects import Doing, Effect, effects_of
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
@@ -23,7 +23,6 @@ from graphmend.obligations import Obligation
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
-_LASTING = frozenset({Effect.WRITES, Effect.MUTATES, Effect.STATEFUL})
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,12 @@ def places(site: Site) -> Iterator[Place]:
             frame = frames.frame(caller)
             pending.append(caller)
             for line in sorted(lines):
-                calls = [node for node in walk_scope(caller.body) if isinstance(node, (ast.Call, ast.Attribute)) and node.lineno == line]
-                for node in calls or [None]:
+                at = [node for node in walk_scope(caller.body) if getattr(node, "lineno", 0) == line]
+                calls = [node for node in at if isinstance(node, ast.Call)]
+                exact: list[ast.AST | None] = [
+                    node for node in calls if function in callees_of(node, frame, site.program)
+                ]
+                for node in exact or calls or [node for node in at if isinstance(node, ast.Attribute)] or [None]:
                     yield Place(frame, node)
 
 
@@ -95,7 +98,11 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
     for parent, inside in _around(place):
         if isinstance(parent, (ast.With, ast.AsyncWith)):
             for item in parent.items:
-                yield item.context_expr.lineno, f"`with {_brief(item.context_expr)}`", _context_catches(item.context_expr, place, site, raised)
+                yield (
+                    item.context_expr.lineno,
+                    f"`with {_brief(item.context_expr)}`",
+                    _context_catches(item.context_expr, place, site, raised),
+                )
         elif inside == "body":
             handlers: list[ast.ExceptHandler] = getattr(parent, "handlers", [])
             for handler in handlers:
@@ -159,7 +166,11 @@ def _is_caught(raised: object, handler: object, site: Site) -> bool:
         return True
     if isinstance(raised, Class):
         chain = site.program.index.mro(raised)
-        return any(base is handler or _is_caught(base, handler, site) for base in chain if base is not raised or base is handler)
+        return any(
+            base is handler or _is_caught(base, handler, site)
+            for base in chain
+            if base is not raised or base is handler
+        )
     mine = _builtin(raised)
     if mine is not None:
         return known is None and not isinstance(handler, Class) or known is not None and issubclass(mine, known)
@@ -185,22 +196,25 @@ def check_earlier_changes(site: Site) -> None:
         Refused: such a change was found.
     """
     for place in places(site):
-        for doing in _before(place, site):
-            if doing.effect in _LASTING:
-                function = place.frame.function
-                where = "the function" if function is site.function else f"`{function.qualname}`"
-                reason = f"{where} {doing.what} before the exception (line {doing.line}); compiled code would lose that change"
-                raise Refused(Obligation.NO_EARLIER_MUTATION, reason, doing.line if function.module is site.module else None)
+        for change in _before(place, site):
+            function = place.frame.function
+            where = "the function" if function is site.function else f"`{function.qualname}`"
+            reason = (
+                f"{where} {change.what} before the exception (line {change.line}); compiled code would lose that change"
+            )
+            raise Refused(
+                Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
+            )
 
 
-def _before(place: Place, site: Site) -> Iterator[Doing]:
-    """What a function may do before it gets to a place in it."""
-    frame, effects = place.frame, effects_of(site.program)
+def _before(place: Place, site: Site) -> Iterator[Change]:
+    """What a function may change before it gets to a place in it."""
+    frame, changes = place.frame, changes_of(site.program)
     body = frame.function.body
     statement = frame.statement(place.node) if place.node is not None else None
     position = frame.names.position(statement) if statement is not None else None
     if position is None or statement is None:
-        yield from effects.doings(body, frame, body)
+        yield from changes.of(body, frame)
         return
     graph = frame.facts.graph
     earlier = _ancestors(graph.blocks, graph.blocks[position[0]])
@@ -208,17 +222,19 @@ def _before(place: Place, site: Site) -> Iterator[Doing]:
     for block in graph.blocks:
         items = block.items if block.number in earlier else block.items[: position[1]] if block.number == number else []
         for item in items:
-            yield from effects.doings(_roots(item), frame, body)
+            yield from changes.of(_roots(item), frame)
     if number not in earlier and place.node is not statement:
-        yield from _in_statement(place.node, effects.doings(_roots(graph.blocks[number].items[position[1]]), frame, body))
+        yield from _in_statement(place.node, changes.of(_roots(graph.blocks[number].items[position[1]]), frame))
 
 
-def _in_statement(node: ast.AST | None, doings: Iterable[Doing]) -> Iterator[Doing]:
-    """What else a statement does before it gets to one of its calls: all but what it stores in the end."""
-    for doing in doings:
-        stores = isinstance(doing.node, ast.AugAssign) or not isinstance(getattr(doing.node, "ctx", ast.Load()), ast.Load)
-        if doing.node is not node and not stores:
-            yield doing
+def _in_statement(node: ast.AST | None, changes: Iterable[Change]) -> Iterator[Change]:
+    """What else a statement changes before it gets to one of its calls: all but what it stores in the end."""
+    for change in changes:
+        stores = isinstance(change.node, ast.AugAssign) or not isinstance(
+            getattr(change.node, "ctx", ast.Load()), ast.Load
+        )
+        if change.node is not node and not stores:
+            yield change
 
 
 def _ancestors(blocks: Sequence[Block], start: Block) -> set[int]:

@@ -1,4 +1,4 @@
-"""The text of a statement on its way into a function: its condition split, its expressions renamed, its lines indented."""
+"""The text of a statement on its way into a function: condition split, expressions renamed, lines indented."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend.findings import Edit
-from graphmend.fixes.emit import Style, reindent
 from graphmend.fixes.site import Refused, Site
+from graphmend.fixes.style import Style, reindent
 from graphmend.flow.values import Kind
 from graphmend.obligations import Obligation
 from graphmend.source.edits import make_edit
@@ -56,12 +56,16 @@ def header_of(site: Site, statement: ast.If) -> Header:
         text = f"({text})"
     spans = [source.span(value) for value in values]
     start, end = source.span(statement)[0], source.span(test)[1]
-    lost = (comment for comment, offset in _comments(source.text[start:end], start) if not any(a <= offset < b for a, b in spans))
+    lost = (
+        comment
+        for comment, offset in _comments(source.text[start:end], start)
+        if not any(a <= offset < b for a, b in spans)
+    )
     return Header(text, tuple(values[count:]), tuple(lost))
 
 
 def _depends(site: Site, node: ast.expr) -> bool:
-    """Whether a condition may depend on what is in a tensor; what is not known stays a condition in front of the call."""
+    """Whether a condition may depend on what is in a tensor; what is not known stays in front of the call."""
     return any(
         site.facts.value(each).may(Kind.TENSOR | Kind.SCALAR)
         for each in ast.walk(node)
@@ -155,7 +159,9 @@ def _else_offset(site: Site, start: int, end: int) -> int:
 # -------------------------------------------------------------------- new text
 
 
-def moved_text(site: Site, moved: ast.stmt, header: Header | None, replacements: Sequence[Replacement], style: Style) -> str:
+def moved_text(
+    site: Site, moved: ast.stmt, header: Header | None, replacements: Sequence[Replacement], style: Style
+) -> str:
     """The text of a statement as the body of a function, without a last newline."""
     source = site.source
     spans = sorted(_spans(site, replacements))
@@ -196,7 +202,7 @@ def _parentheses(before: str, after: str) -> tuple[int, int]:
     if match is None:
         return 0, 0
     count = match.group(1).count("(")
-    closing = re.match(r"(?:\s*\)){%d}" % count, after)
+    closing = re.match(rf"(?:\s*\)){{{count}}}", after)
     return (count, closing.end()) if closing else (0, 0)
 
 
@@ -255,6 +261,12 @@ def _in_string(site: Site, outer: ast.JoinedStr, replacements: Sequence[Replacem
     yield from spans
 
 
+def text_of(site: Site, node: ast.expr) -> str:
+    """The text of an expression, also where its position inside an f-string is not to be believed."""
+    text = site.source.segment(node)
+    return text if _string_around(site, node) is None or _is_text_of(text, node) else ast.unparse(node)
+
+
 def _is_text_of(text: str, node: ast.expr) -> bool:
     try:
         return ast.dump(ast.parse(f"({text})", mode="eval").body) == ast.dump(node)
@@ -263,7 +275,9 @@ def _is_text_of(text: str, node: ast.expr) -> bool:
 
 
 def _shown(node: ast.expr) -> Refused:
-    return Refused(Obligation.MOVABLE_TEXT, f"the message shows the text `{ast.unparse(node)}` itself (`=` in an f-string)")
+    return Refused(
+        Obligation.MOVABLE_TEXT, f"the message shows the text `{ast.unparse(node)}` itself (`=` in an f-string)"
+    )
 
 
 def _rewritten(text: str, replacements: Sequence[Replacement]) -> str:
@@ -284,13 +298,25 @@ def _rewritten(text: str, replacements: Sequence[Replacement]) -> str:
             if name is not None:
                 return libcst.Name(name)
             if isinstance(original_node, libcst.FormattedStringExpression) and original_node.equal is not None:
-                if not original_node.deep_equals(updated_node):  # type: ignore[arg-type]
+                if not original_node.deep_equals(updated_node):
                     raise _shown(next(iter(wanted.values()))[0])
             return updated_node
 
         def replacement(self, node: libcst.CSTNode) -> str | None:
-            if not isinstance(node, (libcst.Name, libcst.Attribute, libcst.Subscript, libcst.Call, libcst.BinaryOperation, libcst.Comparison,
-                                     libcst.UnaryOperation, libcst.BooleanOperation, libcst.IfExp)):
+            if not isinstance(
+                node,
+                (
+                    libcst.Name,
+                    libcst.Attribute,
+                    libcst.Subscript,
+                    libcst.Call,
+                    libcst.BinaryOperation,
+                    libcst.Comparison,
+                    libcst.UnaryOperation,
+                    libcst.BooleanOperation,
+                    libcst.IfExp,
+                ),
+            ):
                 return None
             try:
                 key = ast.dump(ast.parse(f"({module.code_for_node(node)})", mode="eval").body)

@@ -46,12 +46,17 @@ def is_bound(site: Site, name: str) -> bool:
     if scope is None:
         return True
     # A name of an enclosing function must be bound before the nested function is made, and not be unbound again.
-    deleted = any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del) for node in ast.walk(scope.node))
+    deleted = any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del)
+        for node in ast.walk(scope.node)
+    )
     if deleted:
         return False
     if any(parameter.arg == name for parameter in scope.parameters):
         return True
-    return isinstance(function.node, ast.stmt) and frames_of(site.program).frame(scope).names.is_bound(name, function.node)
+    return isinstance(function.node, ast.stmt) and frames_of(site.program).frame(scope).names.is_bound(
+        name, function.node
+    )
 
 
 def check_fresh(site: Site, expression: ast.expr) -> None:
@@ -75,7 +80,7 @@ def check_fresh(site: Site, expression: ast.expr) -> None:
             case External() | Function() | Class() | Module():
                 continue
             case ModuleValue(module=owner, value=value):
-                reason = _changeable(site, owner, value, expression)
+                reason = _changeable(site, owner, value)
                 if reason:
                     raise _stale(expression, reason)
 
@@ -90,19 +95,31 @@ def _stale(expression: ast.expr, reason: str) -> Refused:
     )
 
 
-def _changeable(site: Site, owner: Module, value: ast.expr | None, expression: ast.expr) -> str:
+def _changeable(site: Site, owner: Module, value: ast.expr | None) -> str:
     """Why a module-level value may be another one later; empty if it may not."""
     if value is None:
         return "how it is bound is not known"
-    name = next((name for name, bindings in owner.bindings.items() if any(getattr(b, "value", None) is value for b in bindings)), "")
+    name = next(
+        (
+            name
+            for name, bindings in owner.bindings.items()
+            if any(getattr(b, "value", None) is value for b in bindings)
+        ),
+        "",
+    )
     if name and name in owner.rebound:
         return f"a function of `{owner.name}` binds it again"
     found = site.program.bindings.value_of(value, owner)
-    if found.may(Kind.CONTAINER) or isinstance(value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)):
+    if found.may(Kind.CONTAINER) or isinstance(
+        value, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+    ):
         return f"`{owner.name}` changes it" if _is_mutated(site, owner, name) else ""
     if found.only(Kind.STATIC | Kind.SIZE | Kind.NONE) and _is_immutable(value):
         return ""
-    if found.kinds == Kind.OBJECT and found.classes <= {ExternalName("logging.Logger"), ExternalName("logging.LoggerAdapter")}:
+    if found.kinds == Kind.OBJECT and found.classes <= {
+        ExternalName("logging.Logger"),
+        ExternalName("logging.LoggerAdapter"),
+    }:
         return ""
     if found.only(Kind.CALLABLE):
         return ""
@@ -125,7 +142,20 @@ def _is_immutable(value: ast.expr) -> bool:
         case ast.Attribute() | ast.Name():
             return True  # of an imported module or another constant: the kind of its value is known
         case ast.Call(func=ast.Attribute(attr=called)) | ast.Call(func=ast.Name(id=called)):
-            return called in ("float", "int", "bool", "str", "getenv", "get", "compile", "finfo", "iinfo", "device", "frozenset", "find_spec")
+            return called in (
+                "float",
+                "int",
+                "bool",
+                "str",
+                "getenv",
+                "get",
+                "compile",
+                "finfo",
+                "iinfo",
+                "device",
+                "frozenset",
+                "find_spec",
+            )
         case ast.IfExp(body=body, orelse=orelse):
             return _is_immutable(body) and _is_immutable(orelse)
     return False
@@ -139,7 +169,9 @@ def _is_mutated(site: Site, module: Module, name: str) -> bool:
             match node:
                 case ast.Subscript(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner == name:
                     return True
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=called)) if owner == name and called in writers:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=called)) if (
+                    owner == name and called in writers
+                ):
                     return True
                 case ast.AugAssign(target=ast.Name(id=owner)) if owner == name:
                     return True

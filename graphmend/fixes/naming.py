@@ -39,7 +39,11 @@ def name_captures(site: Site, captures: Sequence[Capture], moved: ast.stmt, rais
 
 
 def _decides(node: ast.expr, test: ast.expr | None) -> bool:
-    return test is not None and any(each is node for each in ast.walk(test)) and not isinstance(node, (ast.Attribute, ast.Subscript))
+    return (
+        test is not None
+        and any(each is node for each in ast.walk(test))
+        and not isinstance(node, (ast.Attribute, ast.Subscript))
+    )
 
 
 def _verdict(test: ast.expr | None, node: ast.expr, raises: bool) -> str:
@@ -57,7 +61,13 @@ def _free(wanted: str, node: ast.expr, taken: set[str]) -> str:
     if wanted in taken or wanted in _RESERVED:
         owner = node.value if isinstance(node, ast.Attribute) else None
         last = owner.attr if isinstance(owner, ast.Attribute) else ""
-        longer = f"{last}_{wanted}" if last and not last.startswith("_") else f"{wanted}_value" if wanted in _RESERVED else wanted
+        longer = (
+            f"{last}_{wanted}"
+            if last and not last.startswith("_")
+            else f"{wanted}_value"
+            if wanted in _RESERVED
+            else wanted
+        )
         wanted = longer if longer not in taken and longer not in _RESERVED else wanted
     name, number = wanted, 2
     while name in taken or name in _RESERVED:

@@ -7,7 +7,8 @@ import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphmend.fixes.capture import Capturer, Context, is_path, root_of
+from graphmend.fixes.capture import Capturer, Context
+from graphmend.fixes.carry import is_path, root_of
 from graphmend.fixes.names import Scope, check_fresh, scope_of
 from graphmend.fixes.site import Refused
 from graphmend.flow.values import ExternalName, Kind, ObjectMethod
@@ -98,7 +99,9 @@ class Observer:
 
     def _assign(self, statement: ast.stmt, name: str, value: ast.expr, context: Context) -> Context:
         if scope_of(self.site, name) is not Scope.LOCAL:
-            raise self.capturer.refuse(Obligation.ONLY_OBSERVES, f"`{name}` is a name of the module and is bound here", statement)
+            raise self.capturer.refuse(
+                Obligation.ONLY_OBSERVES, f"`{name}` is a name of the module and is bound here", statement
+            )
         self.capturer.expression(value, context)
         self.found.assigned.add(name)
         return replace(context, bound=context.bound | {name})
@@ -134,7 +137,9 @@ class Observer:
                     kinds.add("print")
                 case ExternalName(name="warnings.warn"):
                     kinds.add("warn")
-                case ExternalName(name=name) if name.rpartition(".")[0] == "logging" and name.rpartition(".")[2] in _LEVELS:
+                case ExternalName(name=name) if (
+                    name.rpartition(".")[0] == "logging" and name.rpartition(".")[2] in _LEVELS
+                ):
                     kinds.add("log")
                 case ObjectMethod(owner=owner, name=name) if owner in _LOGGERS and name.partition("_")[0] in _LEVELS:
                     kinds.add("log")
@@ -163,13 +168,18 @@ class Observer:
         what = ast.unparse(func.value if isinstance(func, ast.Attribute) else func)
         raise self.capturer.refuse(
             Obligation.CARRIABLE_ARGUMENTS,
-            f"`{what}` belongs to the function or its object, and the message would have to take it along; use a name of the module",
+            f"`{what}` belongs to the function or its object, and the message would have to take it along; "
+            "use a name of the module",
             call,
         )
 
     def _is_lookup(self, node: ast.expr) -> bool:
         """Whether an expression fetches a logger by names of the module only: ``get_logger(__name__)``."""
-        if not isinstance(node, ast.Call) or not self.facts.value(node).classes <= _LOGGER or not self.facts.value(node).classes:
+        if (
+            not isinstance(node, ast.Call)
+            or not self.facts.value(node).classes <= _LOGGER
+            or not self.facts.value(node).classes
+        ):
             return False
         for part in (node.func, *node.args, *(keyword.value for keyword in node.keywords)):
             if isinstance(part, ast.Constant):
@@ -203,47 +213,74 @@ class Observer:
                     values.append(node.value)
                 elif _writes(node, attr) and not any(_assigned_by(parent, node) for parent in ast.walk(base.node)):
                     return None
-        if len(values) != 1 or any(_writes(node, attr) for node in module.nodes if not _inside_classes(module.classes, node)):
+        if len(values) != 1 or any(
+            _writes(node, attr) for node in module.nodes if not _inside_classes(module.classes, node)
+        ):
             return None
         value = values[0]
         if isinstance(value, ast.Name) and self._is_module_logger(value):
             return value.id
-        if isinstance(value, ast.Call) and [d for d in index.dotted(module, value.func) if d != External("logging.getLogger")] == []:
-            constant = [argument for argument in value.args if isinstance(argument, ast.Constant) or _is_name(argument, "__name__")]
+        if (
+            isinstance(value, ast.Call)
+            and [d for d in index.dotted(module, value.func) if d != External("logging.getLogger")] == []
+        ):
+            constant = [
+                argument
+                for argument in value.args
+                if isinstance(argument, ast.Constant) or _is_name(argument, "__name__")
+            ]
             if index.dotted(module, value.func) and len(constant) == len(value.args) == 1 and not value.keywords:
                 return ast.unparse(value)
         return None
 
     def _is_module_logger(self, node: ast.Name) -> bool:
         definitions = self.site.program.index.dotted(self.site.module, node)
-        values = [self.site.program.bindings.value_of(d.value, d.module) for d in definitions if isinstance(d, ModuleValue)]
-        return bool(values) and len(values) == len(definitions) and all(value.classes and value.classes <= _LOGGER for value in values)
+        values = [
+            self.site.program.bindings.value_of(d.value, d.module) for d in definitions if isinstance(d, ModuleValue)
+        ]
+        return (
+            bool(values)
+            and len(values) == len(definitions)
+            and all(value.classes and value.classes <= _LOGGER for value in values)
+        )
 
     # ---------------------------------------------------------------- what a message may be given
 
     def _check_keyword(self, call: ast.Call, keyword: ast.keyword, kind: str) -> None:
         value, name = keyword.value, keyword.arg
         if name is None:
-            raise self.capturer.refuse(Obligation.SUPPORTED_FORM, "the keyword arguments of the message are not written out", call)
+            raise self.capturer.refuse(
+                Obligation.SUPPORTED_FORM, "the keyword arguments of the message are not written out", call
+            )
         constant = value.value if isinstance(value, ast.Constant) else self
         if kind == "print" and name == "file" and constant is not None:
             names = {target.name for target in self.facts.value(value).targets if isinstance(target, ExternalName)}
             if not names or not names <= _STREAMS:
                 raise self.capturer.refuse(
-                    Obligation.CARRIABLE_ARGUMENTS, f"`{ast.unparse(value)}` is a file that no operator in a graph can carry", call
+                    Obligation.CARRIABLE_ARGUMENTS,
+                    f"`{ast.unparse(value)}` is a file that no operator in a graph can carry",
+                    call,
                 )
         if kind == "log" and name == "exc_info" and constant not in (None, False, 0):
             raise self._exception_only_here(call)
         if kind == "log" and name == "stack_info" and constant not in (None, False, 0):
-            raise self.capturer.refuse(Obligation.CALLER_LOCATION, "`stack_info` records the calling functions, which would be others", call)
+            raise self.capturer.refuse(
+                Obligation.CALLER_LOCATION, "`stack_info` records the calling functions, which would be others", call
+            )
         if kind == "log" and name == "stacklevel" and constant != 1:
-            raise self.capturer.refuse(Obligation.CALLER_LOCATION, "`stacklevel` would name another function of the stack", call)
+            raise self.capturer.refuse(
+                Obligation.CALLER_LOCATION, "`stacklevel` would name another function of the stack", call
+            )
         if kind == "warn" and name in ("skip_file_prefixes", "source"):
-            raise self.capturer.refuse(Obligation.CALLER_LOCATION, f"`{name}` depends on the calling functions, which would be others", call)
+            raise self.capturer.refuse(
+                Obligation.CALLER_LOCATION, f"`{name}` depends on the calling functions, which would be others", call
+            )
 
     def _exception_only_here(self, call: ast.Call) -> Refused:
         return self.capturer.refuse(
-            Obligation.CALLER_LOCATION, "the record holds the exception that is being handled, which exists only here", call
+            Obligation.CALLER_LOCATION,
+            "the record holds the exception that is being handled, which exists only here",
+            call,
         )
 
     def _check_warning(self, call: ast.Call) -> None:
@@ -252,7 +289,9 @@ class Observer:
             level = call.args[2]
         if level is not None and not (isinstance(level, ast.Constant) and level.value == 1):
             raise self.capturer.refuse(
-                Obligation.CALLER_LOCATION, "`stacklevel` asks for the line of a caller, which would be another one", call
+                Obligation.CALLER_LOCATION,
+                "`stacklevel` asks for the line of a caller, which would be another one",
+                call,
             )
 
     def _is_cached(self, call: ast.Call) -> bool:
@@ -267,7 +306,8 @@ class Observer:
             if self.facts.value(argument).may(Kind.TENSOR | Kind.UNKNOWN | Kind.OBJECT):
                 raise self.capturer.refuse(
                     Obligation.CARRIABLE_ARGUMENTS,
-                    f"`{ast.unparse(call.func)}` may remember the object `{ast.unparse(argument)}`, which is another one each time in compiled code",
+                    f"`{ast.unparse(call.func)}` may remember the object `{ast.unparse(argument)}`, which is "
+                    "another one each time in compiled code",
                     call,
                 )
 
@@ -277,9 +317,15 @@ class Observer:
         self.found.kinds.append("raise")
         exception, cause = statement.exc, statement.cause
         if exception is None:
-            raise self.capturer.refuse(Obligation.SUPPORTED_FORM, "a bare `raise` needs the exception that is being handled", statement)
+            raise self.capturer.refuse(
+                Obligation.SUPPORTED_FORM, "a bare `raise` needs the exception that is being handled", statement
+            )
         if cause is not None and not (isinstance(cause, ast.Constant) and cause.value is None):
-            raise self.capturer.refuse(Obligation.CARRIABLE_ARGUMENTS, "an exception is no value that an operator in a graph can carry", statement)
+            raise self.capturer.refuse(
+                Obligation.CARRIABLE_ARGUMENTS,
+                "an exception is no value that an operator in a graph can carry",
+                statement,
+            )
         called = exception.func if isinstance(exception, ast.Call) else exception
         if self._exception(called) is None:
             raise self.capturer.refuse(
@@ -310,8 +356,17 @@ class Observer:
         if not isinstance(definition, Class):
             return False
         chain = self.site.program.index.mro(definition)
-        based = any(isinstance(base, External) and self._makes_exception(base) and base.name != "builtins.object" for base in chain)
-        methods = [base.methods[name] for base in chain if isinstance(base, Class) for name in ("__init__", "__new__") if name in base.methods]
+        based = any(
+            isinstance(base, External) and self._makes_exception(base) and base.name != "builtins.object"
+            for base in chain
+        )
+        methods = [
+            base.methods[name]
+            for base in chain
+            if isinstance(base, Class)
+            for name in ("__init__", "__new__")
+            if name in base.methods
+        ]
         return based and all(_only_fills(method) for method in methods)
 
 
@@ -320,14 +375,24 @@ def _only_fills(method: Function) -> bool:
     own = method.parameters[0].arg if method.parameters else ""
     for node in ast.walk(method.node):
         match node:
-            case ast.Global() | ast.Nonlocal() | ast.Import() | ast.ImportFrom() | ast.With() | ast.Yield() | ast.Await():
+            case (
+                ast.Global() | ast.Nonlocal() | ast.Import() | ast.ImportFrom() | ast.With() | ast.Yield() | ast.Await()
+            ):
                 return False
             case ast.Attribute(value=value, ctx=ast.Store() | ast.Del()) if not _is_name(value, own):
                 return False
             case ast.Subscript(ctx=ast.Store() | ast.Del()):
                 return False
             case ast.Call(func=func):
-                plain = isinstance(func, ast.Name) and func.id in ("super", "str", "repr", "len", "type", "isinstance", "format")
+                plain = isinstance(func, ast.Name) and func.id in (
+                    "super",
+                    "str",
+                    "repr",
+                    "len",
+                    "type",
+                    "isinstance",
+                    "format",
+                )
                 chained = isinstance(func, ast.Attribute) and func.attr in ("__init__", "__new__", "format", "join")
                 if not plain and not chained:
                     return False

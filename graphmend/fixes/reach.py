@@ -14,8 +14,8 @@ from graphmend.obligations import Obligation
 from graphmend.regions.entries import SCRIPTERS, is_runtime
 
 _ARMS_BY_NAME = frozenset({
-    "cond", "while_loop", "scan", "associative_scan", "flex_attention", "create_block_mask", "create_mask", "create_nested_block_mask",
-    "vmap", "select", "switch", "map_impl", "invoke_subgraph", "nested_compile_region",
+    "cond", "while_loop", "scan", "associative_scan", "flex_attention", "create_block_mask", "create_mask",
+    "create_nested_block_mask", "vmap", "select", "switch", "map_impl", "invoke_subgraph", "nested_compile_region",
 })  # fmt: skip
 _ARMS_BY_PREFIX = ("torch._higher_order_ops.", "torch.func.", "functorch.", "torch._functorch.")
 _NOT_ARMS = frozenset({"torch.func.functional_call", "torch.func.stack_module_state"})
@@ -138,7 +138,11 @@ class Reach:
                         scripted,
                         f"`torch.jit.script` compiles what calls it (line {node.lineno})",
                     )
-            elif _last(node) == "is_scripting" and "torch.jit.is_scripting" in self._names(module, node):
+            elif (
+                isinstance(node, ast.expr)
+                and _last(node) == "is_scripting"
+                and "torch.jit.is_scripting" in self._names(module, node)
+            ):
                 self._mark_around(module, node)
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 decorators = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]

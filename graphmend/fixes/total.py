@@ -15,9 +15,12 @@ from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names, walk_scope
 
-_UNARY = frozenset({"isnan", "isinf", "isfinite", "isneginf", "isposinf", "logical_not", "detach", "clone", "contiguous"})
+_UNARY = frozenset(
+    {"isnan", "isinf", "isfinite", "isneginf", "isposinf", "logical_not", "detach", "clone", "contiguous"}
+)
 _COMPARING = frozenset({
-    "eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "not_equal", "logical_and", "logical_or", "logical_xor",
+    "eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal", "greater", "greater_equal", "not_equal", "logical_and",
+    "logical_or", "logical_xor",
 })  # fmt: skip
 _REDUCING = frozenset({"any", "all", "sum", "count_nonzero"})
 _METADATA = frozenset({"shape", "dtype", "device", "ndim"})
@@ -54,7 +57,9 @@ class Totality:
                 return True
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return all(self.is_total(element) for element in elements)
-            case ast.Compare(ops=ops, left=left, comparators=comparators) if all(isinstance(op, (ast.Is, ast.IsNot)) for op in ops):
+            case ast.Compare(ops=ops, left=left, comparators=comparators) if all(
+                isinstance(op, (ast.Is, ast.IsNot)) for op in ops
+            ):
                 return all(self.is_total(each) for each in (left, *comparators))
         return self._shape(node) is not None
 
@@ -86,7 +91,11 @@ class Totality:
                 return _SCALAR_SHAPE if isinstance(value, (int, float)) else None
             case ast.Name() | ast.Attribute():
                 return self._leaf_shape(node)
-            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]):
+            case ast.Compare(
+                left=left,
+                ops=[ast.Eq() | ast.NotEq() | ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()],
+                comparators=[right],
+            ):
                 return self._agreeing(left, right)
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr() | ast.BitXor(), right=right):
                 logical = all(self.facts.value(each).dtype == "bool" for each in (left, right))
@@ -171,10 +180,16 @@ class Totality:
             if not isinstance(node, ast.Call):
                 continue
             for target in self.facts.value(node.func).targets:
-                if isinstance(target, TensorMethod) and isinstance(node.func, ast.Attribute) and self._tells(target.name):
+                if (
+                    isinstance(target, TensorMethod)
+                    and isinstance(node.func, ast.Attribute)
+                    and self._tells(target.name)
+                ):
                     # Where `(x < 0).any()` works, `x` is a tensor too.
                     parts = (each for each in unconditional(node.func.value) if isinstance(each, ast.expr))
-                    found.update(ast.dump(each) for each in parts if each is node.func.value or self.facts.value(each).is_tensor)
+                    found.update(
+                        ast.dump(each) for each in parts if each is node.func.value or self.facts.value(each).is_tensor
+                    )
                 elif isinstance(target, ExternalName) and self.site.program.torch.function(target.name) and node.args:
                     if self.facts.value(node.args[0]).may(Kind.TENSOR):
                         found.add(ast.dump(node.args[0]))
@@ -183,7 +198,9 @@ class Totality:
     def _tells(self, method: str) -> bool:
         """Whether only tensors, and what behaves like them, have a method."""
         program = self.site.program
-        return program.torch.method(method) is not None and method not in program.python.readers | program.python.writers
+        return (
+            program.torch.method(method) is not None and method not in program.python.readers | program.python.writers
+        )
 
     def _paths(self, expression: ast.expr) -> set[str]:
         return {ast.dump(node) for node in unconditional(expression) if isinstance(node, ast.Attribute)}
@@ -224,8 +241,11 @@ class Totality:
         return False
 
     @staticmethod
-    def _deletes(cls: Class, attr: str) -> bool:
-        return any(isinstance(node, ast.Attribute) and node.attr == attr and isinstance(node.ctx, ast.Del) for node in cls.module.nodes)
+    def _deletes(owner: Class, attr: str) -> bool:
+        return any(
+            isinstance(node, ast.Attribute) and node.attr == attr and isinstance(node.ctx, ast.Del)
+            for node in owner.module.nodes
+        )
 
 
 def unconditional(expression: ast.expr) -> Iterator[ast.AST]:
@@ -283,7 +303,8 @@ def _without(dumps: set[str], names: set[str]) -> set[str]:
 def _may_write_attributes(statement: ast.stmt) -> bool:
     """Whether a statement may give attributes other values: it writes one, or calls something."""
     return any(
-        isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) or isinstance(node, ast.Delete) for node in ast.walk(statement)
+        isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) or isinstance(node, ast.Delete)
+        for node in ast.walk(statement)
     )
 
 
@@ -296,8 +317,16 @@ def _assigns(method: Function, attr: str) -> bool:
                 written = [node for target in targets for node in ast.walk(target)]
             case ast.AnnAssign(target=target, value=value) if value is not None:
                 written = [target]
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=called), args=[ast.Constant(value=str(name)), *_])):
-                if owner == own and name == attr and called in ("register_buffer", "register_parameter", "register_module", "add_module"):
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=owner), attr=called), args=[ast.Constant(value=str(name)), *_]
+                )
+            ):
+                if (
+                    owner == own
+                    and name == attr
+                    and called in ("register_buffer", "register_parameter", "register_module", "add_module")
+                ):
                     return True
                 continue
             case ast.If(body=body, orelse=orelse) if orelse:
@@ -306,14 +335,23 @@ def _assigns(method: Function, attr: str) -> bool:
                 continue
             case _:
                 continue
-        if any(isinstance(node, ast.Attribute) and node.attr == attr and isinstance(node.value, ast.Name) and node.value.id == own for node in written):
+        if any(
+            isinstance(node, ast.Attribute)
+            and node.attr == attr
+            and isinstance(node.value, ast.Name)
+            and node.value.id == own
+            for node in written
+        ):
             return True
     return False
 
 
 def _block_assigns(block: list[ast.stmt], own: str, attr: str) -> bool:
     return any(
-        isinstance(target, ast.Attribute) and target.attr == attr and isinstance(target.value, ast.Name) and target.value.id == own
+        isinstance(target, ast.Attribute)
+        and target.attr == attr
+        and isinstance(target.value, ast.Name)
+        and target.value.id == own
         for statement in block
         if isinstance(statement, ast.Assign)
         for target in statement.targets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from graphmend.findings import Edit
 from graphmend.source.edits import apply_edits
@@ -18,7 +19,7 @@ def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
     the edits move it to and inside the same functions, classes and blocks.
     """
     edits = sorted(dict.fromkeys(edits), key=lambda edit: (edit.start, edit.end))
-    for first, second in zip(edits, edits[1:]):
+    for first, second in pairwise(edits):
         if second.start < first.end:
             return f"two edits overlap in line {second.range.line}"
     after = SourceText(source.path, apply_edits(source.text, edits), source.encoding, source.bom)

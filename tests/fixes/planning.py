@@ -38,7 +38,11 @@ def _plan(path: Path, line: int, transform: str, arguments: dict[str, object]) -
     program.add_module(module)
     for function in program.traced():
         for statement in ast.walk(function.node):
-            if isinstance(statement, ast.stmt) and statement.lineno == line and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            if (
+                isinstance(statement, ast.stmt)
+                and statement.lineno == line
+                and not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
+            ):
                 node = getattr(statement, "test", getattr(statement, "value", statement))
                 site = Site(program, function, program.facts(function), statement, node, parents_of(function))
                 plan = TRANSFORMS[transform].plan(site, arguments)

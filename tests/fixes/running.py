@@ -49,7 +49,11 @@ def _leaves(result: Any) -> list[Any]:
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor):
         same = a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
-        return bool(same and torch.equal(torch.nan_to_num(a, 7.25), torch.nan_to_num(b, 7.25)) and torch.equal(a.isnan(), b.isnan()))
+        return bool(
+            same
+            and torch.equal(torch.nan_to_num(a, 7.25), torch.nan_to_num(b, 7.25))
+            and torch.equal(a.isnan(), b.isnan())
+        )
     return bool(a == b) and type(a) is type(b)
 
 
@@ -85,7 +89,9 @@ def watch(call: Callable[[], Any]) -> Seen:
     finally:
         root.removeHandler(handler)
         root.setLevel(before)
-    logged = [(r.name, r.levelno, r.getMessage(), repr(r.args)) for r in records if r.name == "mended" or r.name == "root"]
+    logged = [
+        (r.name, r.levelno, r.getMessage(), repr(r.args)) for r in records if r.name == "mended" or r.name == "root"
+    ]
     return Seen(printed.getvalue(), logged, [(each.category, str(each.message)) for each in warned], raised, result)
 
 

@@ -47,7 +47,9 @@ def cases() -> list[object]:
                 named = re.match(r"# file: (\S+)\n", block)
                 files[named.group(1) if named else "module.py"] = block if named else whole(block)
             expected = BLOCK.search(after)
-            found.append(pytest.param(Case(files, whole(expected.group(1)) if expected else None), id=f"{path.stem}: {title}"))
+            found.append(
+                pytest.param(Case(files, whole(expected.group(1)) if expected else None), id=f"{path.stem}: {title}")
+            )
     return found
 
 

@@ -161,7 +161,7 @@ def test_unreported(name: str, tmp_path: Path) -> None:
 
 
 def test_no_more_compilations_than_calls_need(tmp_path: Path) -> None:
-    source = module('print("step", n, x.mean(), self.limit)', "if x.sum() > n:\n    raise ValueError(f\"{n} {x}\")")
+    source = module('print("step", n, x.mean(), self.limit)', 'if x.sum() > n:\n    raise ValueError(f"{n} {x}")')
     fixed, _ = mend(source, tmp_path)
     model = load(fixed, tmp_path).Model(2.0)
     counter = torch._dynamo.testing.CompileCounter()
@@ -184,13 +184,28 @@ MESSAGES = (
     'warnings.warn(f"limit {self.limit} {x.sum()}")', 'print(n, flag, mask is None, sep="|")', "print(names[0], len(names), x.dtype)", "print(self.table, self.scale * 2)",
     'logging.error("%r", x[0])', "print([v for v in names], LIMIT)", 'print("mask", mask)',
 )  # fmt: skip
-RAISES = ('raise ValueError(f"bad {x} {name}")', "raise KeyError(name, n)", 'raise Odd("odd\\n", n) from None', "raise RuntimeError")
-STEPS = ("x = torch.relu(x) - 0.5", "x = x * n", "x = x + self.table", "x = x.flip(0) if flag else x", "x = torch.where(x > 0, x, -x)")
+RAISES = (
+    'raise ValueError(f"bad {x} {name}")',
+    "raise KeyError(name, n)",
+    'raise Odd("odd\\n", n) from None',
+    "raise RuntimeError",
+)
+STEPS = (
+    "x = torch.relu(x) - 0.5",
+    "x = x * n",
+    "x = x + self.table",
+    "x = x.flip(0) if flag else x",
+    "x = torch.where(x > 0, x, -x)",
+)
 
 
 @st.composite
 def statements(draw: st.DrawFn, depth: int = 0) -> list[str]:
-    kind = draw(st.sampled_from(["message", "message", "step", "observe", "raise", "chain", *(["loop", "static"] if depth == 0 else [])]))
+    kind = draw(
+        st.sampled_from(
+            ["message", "message", "step", "observe", "raise", "chain", *(["loop", "static"] if depth == 0 else [])]
+        )
+    )
     if kind in ("message", "step"):
         return draw(st.sampled_from(MESSAGES if kind == "message" else STEPS)).split("\n")
     inner = draw(st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=2))
@@ -203,7 +218,10 @@ def statements(draw: st.DrawFn, depth: int = 0) -> list[str]:
         return ["if self.training and n < 3:", *indented(draw(statements(depth=1)))]
     lines = [f"if {condition}:", *indented(inner)]
     if kind == "chain" and not condition.startswith(("flag", "mask", "not (flag")):
-        lines += [f"elif {draw(st.sampled_from(CONDITIONS[:4]))}:", *indented([draw(st.sampled_from((*MESSAGES, *RAISES)))])]
+        lines += [
+            f"elif {draw(st.sampled_from(CONDITIONS[:4]))}:",
+            *indented([draw(st.sampled_from((*MESSAGES, *RAISES)))]),
+        ]
         lines += ["else:", *indented([draw(st.sampled_from(MESSAGES))])]
     return lines
 
@@ -225,8 +243,12 @@ CALL = st.fixed_dictionaries(
 
 
 # Without shrinking: each try compiles several programs, and a failure prints the one it is about.
-@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(program=st.lists(statements(), min_size=1, max_size=4), calls=st.lists(CALL, min_size=2, max_size=3))
-def test_random_programs(program: list[list[str]], calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_random_programs(
+    program: list[list[str]], calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     source = module(*(line for statement in program for line in statement))
     check(source, tmp_path_factory.mktemp("random"), calls)

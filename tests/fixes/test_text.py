@@ -9,9 +9,9 @@ import pytest
 
 from graphmend import engine
 from graphmend.config import Config, Vendor
-from graphmend.fixes.emit import reindent
+from graphmend.fixes.style import reindent
 
-PLAIN = '''\
+PLAIN = """\
 import torch
 from torch import nn
 
@@ -20,9 +20,9 @@ class Model(nn.Module):
     def forward(self, x):
         print("x", x)
         return x
-'''
+"""
 
-FIXED = '''\
+FIXED = """\
 import graphmend
 import torch
 from torch import nn
@@ -37,7 +37,7 @@ class Model(nn.Module):
     def forward(self, x):
         _print_model(x)
         return x
-'''
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,11 @@ def mend(data: bytes | str) -> bytes:
 
 
 def body(*lines: str, indent: str = "    ") -> str:
-    return PLAIN[: PLAIN.index("class")] + "class Model(nn.Module):\n" + "".join(f"{indent}{line}\n" if line else "\n" for line in lines)
+    return (
+        PLAIN[: PLAIN.index("class")]
+        + "class Model(nn.Module):\n"
+        + "".join(f"{indent}{line}\n" if line else "\n" for line in lines)
+    )
 
 
 def inserted(text: str, fixed: str) -> str:
@@ -120,7 +124,7 @@ def test_strings_of_several_lines_keep_their_characters() -> None:
         '        raise ValueError("""first',
         "  second\\",
         "\tthird {x}",
-        '""" + f\'\'\'{x}',
+        "\"\"\" + f'''{x}",
         "    {x}",
         "''' \"a\" \\",
         '            "b")',
@@ -130,7 +134,9 @@ def test_strings_of_several_lines_keep_their_characters() -> None:
     before = [node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
     after = [node.value for node in ast.walk(ast.parse(fixed)) if isinstance(node, ast.Constant)]
     assert sorted(map(repr, before)) == sorted(map(repr, after))
-    assert "def _check_model(bad, x):\n    if bad:\n        # about to raise\n        raise ValueError(\"\"\"first\n" in fixed
+    assert (
+        'def _check_model(bad, x):\n    if bad:\n        # about to raise\n        raise ValueError("""first\n' in fixed
+    )
 
 
 def test_text_with_less_indentation_than_its_statement() -> None:
@@ -155,7 +161,10 @@ def test_comments_stay_with_what_they_belong_to() -> None:
         "    return x",
     )
     fixed = mend(text).decode()
-    assert inserted(text, fixed) == "@graphmend.effect\ndef _print_model(x):\n    print(  # first\n        x,  # second\n    )\n"
+    assert (
+        inserted(text, fixed)
+        == "@graphmend.effect\ndef _print_model(x):\n    print(  # first\n        x,  # second\n    )\n"
+    )
     assert "    # above\n        _print_model(x)  # behind\n        # below\n" in fixed
 
 
@@ -186,15 +195,33 @@ def test_names_that_are_taken() -> None:
 
 
 def test_names_of_several_places() -> None:
-    text = body("def forward(self, x):", "    print(x)", "    print(x)", "    return self._help(x)", "", "def _help(self, x):", "    print(x)", "    return x")
+    text = body(
+        "def forward(self, x):",
+        "    print(x)",
+        "    print(x)",
+        "    return self._help(x)",
+        "",
+        "def _help(self, x):",
+        "    print(x)",
+        "    return x",
+    )
     fixed = mend(text).decode()
-    assert [line for line in fixed.splitlines() if line.startswith("def ")] == ["def _print_model(x):", "def _print_model_2(x):", "def _print_help(x):"]
+    assert [line for line in fixed.splitlines() if line.startswith("def ")] == [
+        "def _print_model(x):",
+        "def _print_model_2(x):",
+        "def _print_help(x):",
+    ]
 
 
 def test_parameters_do_not_hide_what_the_text_uses() -> None:
-    text = body("def forward(self, x):", "    print(self.max, max(self.value, 1), self.print, self.x, x)", "    return x")
+    text = body(
+        "def forward(self, x):", "    print(self.max, max(self.value, 1), self.print, self.x, x)", "    return x"
+    )
     fixed = mend(text).decode()
-    assert "def _print_model(max_value, value, print_value, x_2, x):\n    print(max_value, max(value, 1), print_value, x_2, x)" in fixed
+    assert (
+        "def _print_model(max_value, value, print_value, x_2, x):\n    print(max_value, max(value, 1), print_value, x_2, x)"
+        in fixed
+    )
 
 
 # -------------------------------------------------------------------- the import
@@ -239,7 +266,11 @@ def test_import_under_another_name() -> None:
 
 @pytest.mark.parametrize(
     ("statement", "decorator"),
-    [("from graphmend import effect", "effect"), ("import graphmend.runtime as rt", "rt.effect"), ("from graphmend import effect as e", "e")],
+    [
+        ("from graphmend import effect", "effect"),
+        ("import graphmend.runtime as rt", "rt.effect"),
+        ("from graphmend import effect as e", "e"),
+    ],
 )
 def test_bodies_of_effects_are_left_alone(statement: str, decorator: str) -> None:
     text = FIXED.replace("import graphmend\n", f"{statement}\n").replace("graphmend.effect", decorator)
@@ -272,14 +303,21 @@ def test_vendored_runtime() -> None:
 
 
 def test_above_decorators_and_their_comments() -> None:
-    text = PLAIN.replace("\n\nclass", "\nN = 1\n# two words\n# about it\n@register\nclass", 1).replace("import torch", "import torch\nfrom r import register")
+    text = PLAIN.replace("\n\nclass", "\nN = 1\n# two words\n# about it\n@register\nclass", 1).replace(
+        "import torch", "import torch\nfrom r import register"
+    )
     fixed = mend(text).decode()
-    assert "N = 1\n\n\n@graphmend.effect\ndef _print_model(x):\n    print(\"x\", x)\n\n\n# two words\n# about it\n@register\nclass" in fixed
+    assert (
+        'N = 1\n\n\n@graphmend.effect\ndef _print_model(x):\n    print("x", x)\n\n\n# two words\n# about it\n@register\nclass'
+        in fixed
+    )
 
 
 def test_class_in_a_condition() -> None:
     lines = PLAIN[PLAIN.index("class") :].splitlines()
-    text = PLAIN[: PLAIN.index("class")] + "if torch.cuda.is_available():\n" + "".join(f"    {line}\n" for line in lines)
+    text = (
+        PLAIN[: PLAIN.index("class")] + "if torch.cuda.is_available():\n" + "".join(f"    {line}\n" for line in lines)
+    )
     fixed = mend(text).decode()
     assert fixed.index("def _print_model") < fixed.index("if torch.cuda")
     compile(fixed, "module.py", "exec")
@@ -287,4 +325,10 @@ def test_class_in_a_condition() -> None:
 
 def test_one_line_function() -> None:
     text = PLAIN[: PLAIN.index("class")] + "@torch.compile\ndef show(x): print(x)\n"
-    assert mend(text).decode().endswith("@graphmend.effect\ndef _print_show(x):\n    print(x)\n\n\n@torch.compile\ndef show(x): _print_show(x)\n")
+    assert (
+        mend(text)
+        .decode()
+        .endswith(
+            "@graphmend.effect\ndef _print_show(x):\n    print(x)\n\n\n@torch.compile\ndef show(x): _print_show(x)\n"
+        )
+    )

@@ -1,0 +1,200 @@
+"""Changes that are visible to others after code has run: attributes, arguments, module state, statistics of a layer.
+
+In-place changes are looked at more closely than for purity: an element that is assigned to a list made in the function
+changes nobody's tensors, though the list holds them, and what comes out of code that is not known is taken to be new.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from graphmend.flow.aliasing import Mutation, Origin, aliasing_of, bind_arguments
+from graphmend.flow.effects import Effect, effects_of
+from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.program import Program
+from graphmend.flow.values import Bound, Kind, Value
+from graphmend.model.module import Class, Function
+from graphmend.model.scopes import COMPREHENSIONS, walk_scope
+
+_LASTING = frozenset({Effect.WRITES, Effect.STATEFUL})
+_MAKERS = frozenset({"list", "dict", "set", "tuple", "sorted", "defaultdict", "OrderedDict", "deque"})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One visible change.
+
+    Args:
+        what: what makes it, as the predicate of a sentence.
+        line: its line in the file of the function that was asked about.
+        node: the node that makes it there.
+    """
+
+    what: str
+    line: int
+    node: ast.AST | None
+
+
+class Changes:
+    """The visible changes that code makes, through the functions that it calls.
+
+    Args:
+        program: the program under analysis.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.aliasing = aliasing_of(program)
+        self.effects = effects_of(program)
+        self.frames = frames_of(program)
+        self._parameters: dict[Function, frozenset[str]] = {}
+        self._outer: dict[Function, Change | None] = {}
+
+    def of(self, roots: Sequence[ast.AST], frame: Frame) -> Iterator[Change]:
+        """The visible changes of some code of a function, calls included."""
+        for doing in self.effects.doings(roots, frame, frame.function.body):
+            if doing.effect in _LASTING:
+                yield Change(doing.what, doing.line, doing.node)
+        yield from self._in_place(roots, frame)
+
+    def _in_place(self, roots: Iterable[ast.AST], frame: Frame) -> Iterator[Change]:
+        for node, mutation, callee in self._mutations(roots, frame):
+            line = getattr(node, "lineno", 0)
+            if callee is not None:
+                outer = self._outer_change(callee)
+                if outer is not None:
+                    yield Change(f"calls `{callee.name}`, which {outer.what} (line {outer.line})", line, node)
+            elif mutation is not None and self._visible(mutation, frame) - {Origin.FRESH}:
+                yield Change(f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node)
+
+    def _mutations(
+        self, roots: Iterable[ast.AST], frame: Frame
+    ) -> Iterator[tuple[ast.AST, Mutation | None, Function | None]]:
+        """The in-place changes of some code, and the functions that it calls."""
+        for node in walk_scope(roots):
+            if not _is_reached(node, frame):
+                continue
+            for mutation in self.aliasing.mutations_of(node, frame):
+                yield node, mutation, None
+            for callee in callees_of(node, frame, self.program):
+                yield node, None, callee
+
+    def _visible(self, mutation: Mutation, frame: Frame) -> frozenset[Origin]:
+        """Where the objects that a mutation certainly or possibly writes into come from; empty if nobody sees it."""
+        if self._is_passed_only(mutation, frame) or self._is_own_container(mutation, frame):
+            return frozenset()
+        origins = frozenset(source.origin for source in self.aliasing.sources_of(mutation, frame))
+        return frozenset() if Origin.UNKNOWN in origins else origins
+
+    def _is_passed_only(self, mutation: Mutation, frame: Frame) -> bool:
+        """Whether a call hands over an object that none of the called functions writes into after all."""
+        node = mutation.node
+        callees = callees_of(node, frame, self.program)
+        if not callees:
+            return False
+        assert isinstance(node, ast.Call)
+        for callee in callees:
+            receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            given = bind_arguments(callee, receiver, node)
+            if given is None or not any(argument is mutation.target for argument in given.values()):
+                return False
+            if self._parameters_of(callee) & {name for name, argument in given.items() if argument is mutation.target}:
+                return False
+        return True
+
+    def _is_own_container(self, mutation: Mutation, frame: Frame) -> bool:
+        """Whether a mutation changes a list or dictionary that the function made itself."""
+        target = mutation.target
+        if not isinstance(target, ast.Name) or not frame.facts.value(target).only(Kind.CONTAINER):
+            return False
+        statement = frame.statement(mutation.node)
+        definitions = frame.names.definitions(target.id, statement) if statement is not None else None
+        return bool(definitions) and all(_makes_container(item, target.id) for item in definitions or ())
+
+    def _parameters_of(self, function: Function) -> frozenset[str]:
+        """The parameters whose object a function may write into."""
+        known = self._parameters.get(function)
+        if known is None:
+            # Cuts recursion: while a function is looked at, calls of it may change all that they are given.
+            self._parameters[function] = frozenset(parameter.arg for parameter in function.parameters)
+            frame = self.frames.frame(function)
+            found: set[str] = set()
+            for _, mutation, _ in self._mutations(function.body, frame):
+                if mutation is not None and self._visible(mutation, frame):
+                    sources = self.aliasing.sources_of(mutation, frame)
+                    found |= {source.name for source in sources if source.origin is Origin.PARAMETER}
+            known = self._parameters[function] = frozenset(found)
+        return known
+
+    def _outer_change(self, function: Function) -> Change | None:
+        """An in-place change that a function makes to something other than its arguments."""
+        if function in self._outer:
+            return self._outer[function]
+        self._outer[function] = None
+        if function not in self.program.states:
+            return None
+        frame = self.frames.frame(function)
+        for node, mutation, callee in self._mutations(function.body, frame):
+            line = getattr(node, "lineno", 0)
+            if callee is not None and callee is not function:
+                inner = self._outer_change(callee)
+                if inner is not None:
+                    self._outer[function] = Change(inner.what, inner.line, node)
+                    break
+            elif mutation is not None and self._visible(mutation, frame) & {Origin.ATTRIBUTE, Origin.GLOBAL}:
+                self._outer[function] = Change(f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node)
+                break
+        return self._outer[function]
+
+
+def callees_of(node: ast.AST, frame: Frame, program: Program) -> set[Function]:
+    """The functions of the linted files that a call may run."""
+    if not isinstance(node, ast.Call):
+        return set()
+    value = frame.facts.value(node.func)
+    found = {target for target in value.targets if isinstance(target, Function)}
+    found |= {target.function for target in value.targets if isinstance(target, Bound)}
+    stack: list[Value] = [value] if value.may(Kind.OBJECT) else []
+    while stack:
+        each = stack.pop()
+        stack += [*(each.items or ()), *([each.element] if each.element is not None else [])]
+        for cls in each.classes:
+            name = "forward" if program.is_module(cls) else "__call__"
+            method = program.index.method(cls, name) if isinstance(cls, Class) else None
+            found |= {method} if method is not None else set()
+    return {function for function in found if function in program.states and not program.cut(function)}
+
+
+def _is_reached(node: ast.AST, frame: Frame) -> bool:
+    if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        return id(node) in frame.facts.values
+    return True
+
+
+def _makes_container(item: object, name: str) -> bool:
+    """Whether a definition binds the name to a container that it makes."""
+    match item:
+        case ast.Assign(targets=targets, value=value) if all(isinstance(target, ast.Name) for target in targets):
+            pass
+        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+            pass
+        case _:
+            return False
+    match value:
+        case ast.List() | ast.Dict() | ast.Set() | ast.BinOp(left=ast.List()):
+            return True
+        case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)):
+            return called in _MAKERS
+    return isinstance(value, COMPREHENSIONS)
+
+
+def _brief(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def changes_of(program: Program) -> Changes:
+    """The changes of a program, shared by all who ask; they live as long as the program does."""
+    return program.derived(Changes)
