@@ -162,7 +162,7 @@ class TestExitCodes:
     def test_broken_yaml_is_told_with_its_position(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (project / "own.yaml").write_text("rules:\n  - code: [\n", encoding="utf-8")
         assert main(["lint", "--rules", "own.yaml"]) == 2
-        assert "own.yaml:3:1: broken YAML" in capsys.readouterr().err
+        assert capsys.readouterr().err.startswith("graphmend: own.yaml:3:1: broken YAML")
 
     def test_a_crash_is_told(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         from graphmend import engine
@@ -283,6 +283,14 @@ class TestOutput:
         assert capsys.readouterr().out == ""
         assert json.loads((project / "out.json").read_text())["findings"]
         assert sorted(os.listdir(project)) == ["model.py", "out.json"]
+
+    @pytest.mark.parametrize("name", ["-", "/dev/stdout"])
+    def test_it_can_be_sent_to_standard_output_by_name(self, project: Path, name: str) -> None:
+        write(project, model=MODEL)
+        with (project / "out.txt").open("w") as out:
+            command = [sys.executable, "-m", "graphmend", "lint", "--output-format", "concise", "-o", name]
+            subprocess.run(command, stdout=out)
+        assert (project / "out.txt").read_text().startswith("model.py:8:9: GM301")
 
     def test_statistics(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write(project, model=MODEL, other=MODEL)

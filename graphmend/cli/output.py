@@ -11,16 +11,18 @@ from graphmend.errors import UserError
 from graphmend.files import write_atomically
 from graphmend.findings import FileError
 
+_STANDARD_OUTPUT = (None, "-", "/dev/stdout")
+
 
 def write(text: str, path: str | None = None) -> None:
-    """Writes text to standard output, or as UTF-8 to a file, which then appears as a whole or not at all.
+    """Writes text to standard output (also ``-``), or as UTF-8 to a file that appears as a whole or not at all.
 
     A reader that has gone away is no error.
 
     Raises:
         UserError: the file cannot be written.
     """
-    if path is not None:
+    if path not in _STANDARD_OUTPUT:
         try:
             write_atomically(path, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
@@ -59,7 +61,7 @@ def complain_about(errors: Iterable[FileError]) -> None:
 
 def wants_colour(path: str | None) -> bool:
     """Whether text may be coloured: on a terminal, unless ``NO_COLOR`` is set."""
-    if path is not None or os.environ.get("NO_COLOR"):
+    if path not in _STANDARD_OUTPUT or os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
         return True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphmend.discover import display_path
 from graphmend.errors import PackError
 from graphmend.findings import Severity
 from graphmend.obligations import Obligation
@@ -61,13 +62,16 @@ def load_pack(path: str | Path) -> RulePack:
     Raises:
         PackError: the file cannot be read or is no valid pack.
     """
+    shown = display_path(str(path))
+    if shown.startswith("../"):
+        shown = str(path)
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise PackError(f"cannot read the rule pack: {error.strerror}", path=str(path)) from None
+        raise PackError(f"cannot read the rule pack: {error.strerror}", path=shown) from None
     except UnicodeDecodeError as error:
-        raise PackError(f"the rule pack is not UTF-8: {error.reason}", path=str(path)) from None
-    return parse_pack(text, str(path))
+        raise PackError(f"the rule pack is not UTF-8: {error.reason}", path=shown) from None
+    return parse_pack(text, shown)
 
 
 def parse_pack(text: str, path: str) -> RulePack:
