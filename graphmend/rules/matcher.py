@@ -59,7 +59,9 @@ class Matcher:
         self.branches = [(rule, rule.match) for rule in rules if isinstance(rule.match, BranchMatch)]
         self.calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
         self.patterns = [
-            (rule, rule.match, parse_pattern(rule.match.pattern)) for rule in rules if isinstance(rule.match, PatternMatch)
+            (rule, rule.match, parse_pattern(rule.match.pattern))
+            for rule in rules
+            if isinstance(rule.match, PatternMatch)
         ]
         self.observers = [rule.match for rule in observers if isinstance(rule.match, CallMatch)]
 
