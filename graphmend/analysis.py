@@ -85,7 +85,7 @@ class Analysis:
 
     def _candidates(self) -> Iterator[Function]:
         for function in self.program.traced():
-            if self.matcher.concerns(self.program.noted.get(function, ())):
+            if self.matcher.concerns(self.program, function):
                 yield function
 
     def leads(self, path: str, runtime: RuntimeImport) -> Iterator[Lead | FileError]:

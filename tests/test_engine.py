@@ -192,3 +192,58 @@ class Other(Base):
     finding = report.findings[0]
     assert text[finding.range.line - 1].strip() == "if (y > 0).any():"
     assert text[finding.region[0].line - 1].strip() == "if (y > 0).any():"
+
+
+OWN_RULES = """\
+rules:
+  - code: OWN1
+    name: own-dump
+    summary: dumping is slow
+    match: {call: {function: pkg.debug.dump}}
+    refusal: {obligation: supported-form, reason: "take it out"}
+  - code: OWN2
+    name: own-square
+    summary: use square
+    match:
+      pattern: "torch.pow($X, 2)"
+      where: {$X: tensor}
+    fix: {replace: "torch.square($X)"}
+  - code: OWN3
+    name: own-anywhere
+    summary: no sleeping
+    match: {call: {function: time.sleep}, region: anywhere}
+    refusal: {obligation: supported-form, reason: "take it out"}
+"""
+
+OWN_MODEL = """\
+import time
+
+import torch as th
+from torch import nn
+
+from .debug import dump as show
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        show(x)
+        y = th.relu(x)
+        return th.pow(y, 2) + th.pow(y.sum(), 2) + th.pow(2, 2)
+
+
+def outside():
+    time.sleep(1)
+"""
+
+
+def test_own_rules_match_calls_and_patterns_by_meaning(package: Path, tmp_path: Path) -> None:
+    (package / "debug.py").write_text("def dump(x):\n    return x\n")
+    (package / "own.py").write_text(OWN_MODEL)
+    (tmp_path / "own.yaml").write_text(OWN_RULES)
+    config = replace(default_config(tmp_path.as_posix()), packs=(str(tmp_path / "own.yaml"),))
+    report = lint("pkg/own.py", config=config)
+    assert places(report) == [("pkg/own.py", 11, "OWN1"), ("pkg/own.py", 13, "OWN2"), ("pkg/own.py", 17, "OWN3")]
+    fixed = lint("pkg/own.py", fix=True, config=config)
+    assert not fixed.fixed, "a template is unsafe"
+    lint("pkg/own.py", fix=True, unsafe=True, config=config)
+    assert "return th.square(y) + th.square(y.sum()) + th.pow(2, 2)" in (package / "own.py").read_text()

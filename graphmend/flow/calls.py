@@ -66,6 +66,7 @@ class Calls:
         self, each: Target, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
     ) -> Value:
         line, caller = node.lineno, interpreter.function
+        self.program.note(caller, each)
         match each:
             case Function(module=module) if self.program.is_runtime(module):
                 return self.program.library.call_function(
@@ -78,13 +79,10 @@ class Calls:
             case Class():
                 return self._construct(each, arguments, keywords, line, caller)
             case ExternalName(name=name):
-                self.program.note(caller, name)
                 return self.program.library.call_function(name, arguments, keywords, node, interpreter)
             case TensorMethod(name=name, receiver=receiver):
-                self.program.note(caller, f"torch.Tensor.{name}")
                 return self.program.library.call_tensor_method(name, receiver, arguments, keywords)
             case ObjectMethod():
-                self.program.note(caller, f"{each.owner}.{each.name}")
                 return self.program.library.call_object_method(each, arguments, keywords, node, interpreter)
         return UNKNOWN
 

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 Environment = dict[str, Value]
 
-DATA_TEST = "<test>"
-"""Noted of a function that tests a value which may depend on tensor data."""
-
 _ROUNDS = 40
 _ADDING = frozenset({"append", "add", "appendleft", "insert", "setdefault"})
 _GROWING = _ADDING | {"extend", "update"}
@@ -131,7 +128,7 @@ class Interpreter:
                 self.reach(item.statement)
                 value = self.eval(item.expression, env)
                 if value.depends_on_data:
-                    self.program.note(self.function, DATA_TEST)
+                    self.program.tests_data.add(self.function)
                 truth = self.decided(value)
             else:
                 self.execute(item, env)
@@ -461,7 +458,7 @@ class Interpreter:
     def _if_expression(self, node: ast.IfExp, env: Environment) -> Value:
         tested = self.eval(node.test, env)
         if tested.depends_on_data:
-            self.program.note(self.function, DATA_TEST)
+            self.program.tests_data.add(self.function)
         truth = self.decided(tested)
         outcomes: list[Value] = []
         for sense, branch in ((True, node.body), (False, node.orelse)):

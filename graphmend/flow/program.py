@@ -18,7 +18,7 @@ from graphmend.flow.heap import Heap
 from graphmend.flow.interpreter import Environment, Facts, Interpreter, graph_of
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
-from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, instance, join, settled
+from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, instance, join, settled
 from graphmend.model.index import Index
 from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import Entry, entries, is_cut, is_module_class, is_runtime
@@ -44,8 +44,10 @@ class Program:
         self.heap = Heap(self)
         self.library = Library(self)
         self.states: dict[Function, State] = {}
-        self.noted: dict[Function, set[str]] = {}
-        """What each function calls outside the linted files, by dotted name, and whether it tests data."""
+        self.noted: dict[Function, set[Target]] = {}
+        """What each function calls."""
+        self.tests_data: set[Function] = set()
+        """Functions that test a value which may depend on tensor data."""
         self.failures: dict[Function, Exception] = {}
         """Functions whose interpretation failed inside graphmend itself."""
         self.active: list[Function] = []
@@ -202,6 +204,6 @@ class Program:
         found: Analysis = self._derived[make]
         return found
 
-    def note(self, function: Function, name: str) -> None:
-        """Remember that a function calls ``name`` outside the linted files, so that rules know where to look."""
-        self.noted.setdefault(function, set()).add(name)
+    def note(self, function: Function, called: Target) -> None:
+        """Remember that a function calls something, so that rules know where to look."""
+        self.noted.setdefault(function, set()).add(called)

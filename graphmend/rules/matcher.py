@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmend.findings import Confidence
-from graphmend.flow.interpreter import DATA_TEST, Facts
+from graphmend.flow.interpreter import Facts
 from graphmend.flow.program import Program
-from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, TensorMethod, Value
+from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.rules.model import BranchMatch, CallMatch, PatternMatch, Rule
@@ -65,17 +65,15 @@ class Matcher:
         ]
         self.observers = [rule.match for rule in observers if isinstance(rule.match, CallMatch)]
 
-    def concerns(self, noted: Iterable[str]) -> bool:
-        """Whether a function with these notes (:attr:`Program.noted`) can hold a match."""
-        if self.patterns:
+    def concerns(self, program: Program, function: Function) -> bool:
+        """Whether a function can hold a match, from what was noted of it while it was interpreted."""
+        if self.patterns or self.branches and function in program.tests_data:
             return True
-        for name in noted:
-            if name == DATA_TEST:
-                if self.branches:
-                    return True
-            elif any(_takes(match, name) for _, match in self.calls):
-                return True
-        return False
+        return any(
+            any(_takes(match, name) for _, match in self.calls)
+            for called in program.noted.get(function, ())
+            for name in target_names(called)
+        )
 
     def matches(self, program: Program, facts: Facts) -> list[Match]:
         """All matches in one function, in the order of the source; each statement once a rule."""
@@ -160,22 +158,27 @@ class Matcher:
 
 def callee_names(value: Value) -> Iterator[str]:
     """The dotted names of what a called value may be: functions, and methods as ``class.method``."""
-    for target in value.targets:
-        match target:
-            case ExternalName(name=name):
-                yield name
-            case ObjectMethod(owner=owner, name=name):
-                yield f"{owner}.{name}"
-            case TensorMethod(name=name):
-                yield f"torch.Tensor.{name}"
-            case Function():
-                yield f"{target.module.name}.{target.qualname}"
-            case Bound(function=function):
-                yield f"{function.module.name}.{function.qualname}"
-            case Class():
-                yield target.qualified
-            case Module():
-                yield target.name
+    for each in value.targets:
+        yield from target_names(each)
+
+
+def target_names(called: Target) -> Iterator[str]:
+    """The dotted name of one thing that may be called."""
+    match called:
+        case ExternalName(name=name):
+            yield name
+        case ObjectMethod(owner=owner, name=name):
+            yield f"{owner}.{name}"
+        case TensorMethod(name=name):
+            yield f"torch.Tensor.{name}"
+        case Function():
+            yield f"{called.module.name}.{called.qualname}"
+        case Bound(function=function):
+            yield f"{function.module.name}.{function.qualname}"
+        case Class():
+            yield called.qualified
+        case Module():
+            yield called.name
 
 
 def _takes(match: CallMatch, name: str) -> bool:
