@@ -20,7 +20,8 @@ from graphmend.fixes.carry import (
 )
 from graphmend.fixes.names import Scope, scope_of
 from graphmend.fixes.site import Refused
-from graphmend.flow.values import ExternalName, Kind, ObjectMethod, TensorMethod, Value
+from graphmend.flow.values import ExternalName, Kind, ObjectMethod, TensorMethod, Value, external, join_all
+from graphmend.model.index import External
 from graphmend.obligations import Obligation
 from graphmend.signatures import Signature
 
@@ -49,7 +50,7 @@ class CallCapturer:
         if any(keyword.arg is not None and is_private(keyword.arg) for keyword in node.keywords):
             reason = "a private name means something else outside the class"
             raise self.capturer.refuse(Obligation.MOVABLE_TEXT, reason, node)
-        value = self.facts.value(node.func)
+        value = self._callee(node.func, context)
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if not value.targets or value.may(Kind.OBJECT):
             self._unresolved(node, value, arguments, context)
@@ -66,6 +67,17 @@ class CallCapturer:
                     self._plain_method(node, name, [node.func.value, *arguments], context)
                 case _:
                     raise self._unknown(node)
+
+    def _callee(self, func: ast.expr, context: Context) -> Value:
+        """What is called; inside a lambda, which the analysis does not interpret here, by the names of the module."""
+        value, root = self.facts.value(func), root_of(func)
+        if value.kinds or not isinstance(root, ast.Name) or root.id in context.bound:
+            return value
+        if scope_of(self.site, root.id) is not Scope.GLOBAL:
+            return value
+        found = self.site.program.index.dotted(self.site.module, func)
+        names = [definition.name for definition in found if isinstance(definition, External)]
+        return join_all(map(external, names)) if names and len(names) == len(found) else value
 
     def _unknown(self, node: ast.Call) -> Refused:
         called = ast.unparse(node.func)
@@ -100,6 +112,9 @@ class CallCapturer:
             raise self.capturer.refuse(Obligation.ONLY_OBSERVES, f"`{text}` writes into a tensor", node)
         if signature is not None and signature.has("random"):
             raise self.capturer.refuse(Obligation.ONLY_OBSERVES, f"`{text}` draws random numbers", node)
+        if name == "numpy" and operands and _is_detached(operands[0]):
+            self.capturer.stay(node, operands, context)
+            return
         if signature is None or signature.returns in ("scalar", "size", "static") or signature.has("dynamic"):
             if name not in SAME_ANYWHERE:
                 raise self._unknown(node)
@@ -161,3 +176,12 @@ class CallCapturer:
             self.capturer.attempt(lambda: self.capturer.expressions(parts, context), node, context)
         if not self.capturer.is_captured(node):
             self.capturer.risk(node, f"`{ast.unparse(node)}` may fail")
+
+
+def _is_detached(node: ast.expr) -> bool:
+    """Whether an expression is a tensor without history, as ``numpy`` needs it; all that a message is given is so."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "detach":
+            return True
+        node = node.func.value
+    return False

@@ -160,9 +160,21 @@ class Capturer:
                     return False
                 case ast.Call() if not self._is_pure_call(child):
                     return False
-            if isinstance(child, _SUSPENDING):
+            if isinstance(child, _SUSPENDING) or self._asks_for_truth(child):
                 return False
         return True
+
+    def _asks_for_truth(self, node: ast.AST) -> bool:
+        """Whether a part of an expression asks a tensor whether it is true, which tracing cannot answer."""
+        match node:
+            case ast.BoolOp(values=values):
+                return self.any_data(values[:-1])
+            case ast.IfExp(test=test) | ast.UnaryOp(op=ast.Not(), operand=test):
+                return self.any_data([test])
+            case ast.Compare(ops=ops, left=left, comparators=comparators):
+                members = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
+                return (members or len(ops) > 1) and self.any_data([left, *comparators])
+        return False
 
     def _is_pure_call(self, node: ast.Call) -> bool:
         value = self.facts.value(node.func)

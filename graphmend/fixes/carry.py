@@ -7,7 +7,8 @@ from dataclasses import replace
 from enum import IntEnum
 
 from graphmend.fixes.site import Site
-from graphmend.flow.values import MISSING, ExternalName, Kind, Value
+from graphmend.flow.values import MISSING, ClassRef, ExternalName, Kind, Value
+from graphmend.model.module import Class
 
 
 def _names(text: str, prefix: str = "") -> frozenset[str]:
@@ -19,7 +20,7 @@ AUTOGRAD_ATTRIBUTES = _names("requires_grad is_leaf")
 """Plain values of a tensor that are others where the graph runs the message."""
 AUTOGRAD_OBJECTS = _names("grad_fn grad _version _base data_ptr untyped_storage storage retain_grad register_hook")
 SAME_ANYWHERE = _names("""
-    item tolist numpy cpu detach clone float double half bfloat16 int long short bool to type
+    item tolist cpu detach clone float double half bfloat16 int long short bool to type
     any all isnan isinf isfinite isneginf isposinf max min amax amin aminmax argmax argmin mean median
     abs neg sign round floor ceil clamp eq ne lt le gt ge logical_and logical_or logical_not logical_xor
     nonzero argwhere unique count_nonzero numel size dim ndimension nelement stride is_contiguous
@@ -75,6 +76,7 @@ class Carrier:
 
     def __init__(self, site: Site) -> None:
         self.facts = site.facts
+        self._index = site.program.index
         self._objects = _objects(site)
         handlers = (node for node in ast.walk(site.function.node) if isinstance(node, ast.ExceptHandler))
         self._exceptions = frozenset(handler.name for handler in handlers if handler.name)
@@ -86,9 +88,15 @@ class Carrier:
             return Certainty.NO
         if isinstance(node, ast.Call) and self.facts.value(node.func).targets & _UNCARRIED_RESULTS:
             return Certainty.NO
+        if value.kinds == Kind.OBJECT and value.classes and all(self._is_enum(cls) for cls in value.classes):
+            return Certainty.YES
         if ast.dump(node) in self._objects and not value.may(Kind.TENSOR | Kind.CONTAINER):
             return Certainty.NO
         return certainty_of(value)
+
+    def _is_enum(self, cls: ClassRef) -> bool:
+        chain = self._index.mro(cls) if isinstance(cls, Class) else (cls,)
+        return any(not isinstance(base, Class) and base.name.startswith("enum.") for base in chain)
 
 
 def certainty_of(value: Value) -> Certainty:

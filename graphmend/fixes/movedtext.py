@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from graphmend.findings import Edit
 from graphmend.fixes.site import Refused, Site
-from graphmend.fixes.style import Style, reindent
+from graphmend.fixes.style import reindent
 from graphmend.flow.values import Kind
 from graphmend.obligations import Obligation
 from graphmend.source.edits import make_edit
@@ -160,7 +160,7 @@ def _else_offset(site: Site, start: int, end: int) -> int:
 
 
 def moved_text(
-    site: Site, moved: ast.stmt, header: Header | None, replacements: Sequence[Replacement], style: Style
+    site: Site, moved: ast.stmt, header: Header | None, replacements: Sequence[Replacement], indentation: str
 ) -> str:
     """The text of a statement as the body of a function, without a last newline."""
     source = site.source
@@ -169,7 +169,7 @@ def moved_text(
     if header is None:
         start, end = source.span(moved.value if isinstance(moved, ast.Expr) else moved)
         text = _spliced(site, start, end, spans)
-        return reindent(text, old, style.unit)
+        return reindent(text, old, indentation)
     assert isinstance(moved, ast.If)
     start, end = source.span(moved)[0], own_end(site, moved)
     keyword_end = start + (4 if source.text.startswith("elif", start) else 2)
@@ -184,7 +184,7 @@ def moved_text(
         text = f"if{lead}{condition}{_spliced(site, test_end, end, spans)}"
     else:
         text = "if" + _spliced(site, keyword_end, end, spans)
-    return reindent(text, old, style.unit)
+    return reindent(text, old, indentation)
 
 
 def _condition(site: Site, test: ast.expr, header: Header, spans: Sequence[tuple[int, int, str]]) -> str | None:
@@ -263,6 +263,8 @@ def _in_string(site: Site, outer: ast.JoinedStr, replacements: Sequence[Replacem
 
 def text_of(site: Site, node: ast.expr) -> str:
     """The text of an expression, also where its position inside an f-string is not to be believed."""
+    if isinstance(node, ast.Name):
+        return node.id
     text = site.source.segment(node)
     return text if _string_around(site, node) is None or _is_text_of(text, node) else ast.unparse(node)
 

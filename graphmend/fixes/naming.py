@@ -26,24 +26,32 @@ def name_captures(site: Site, captures: Sequence[Capture], moved: ast.stmt, rais
         elif isinstance(node, ast.arg):
             taken.add(node.arg)
     test = moved.test if isinstance(moved, (ast.If, ast.Assert)) else None
-    verdicts = [capture for capture in captures if _decides(capture.expression, test)]
+    leaves = _leaves(test)
     for capture in captures:
         if isinstance(capture.expression, ast.Name):
             capture.name = capture.expression.id
             continue
         wanted = _suggest(site, capture.expression)
-        if capture in verdicts and (len(verdicts) == 1 or not wanted):
+        if any(leaf is capture.expression for leaf in leaves) and (not wanted or _is_verdict(leaves)):
             wanted = _verdict(test, capture.expression, raises)
         capture.name = _free(wanted or "value", capture.expression, taken)
         taken.add(capture.name)
 
 
-def _decides(node: ast.expr, test: ast.expr | None) -> bool:
-    return (
-        test is not None
-        and any(each is node for each in ast.walk(test))
-        and not isinstance(node, (ast.Attribute, ast.Subscript))
-    )
+def _leaves(test: ast.expr | None) -> list[ast.expr]:
+    """The expressions whose truth a condition asks for."""
+    match test:
+        case None:
+            return []
+        case ast.BoolOp(values=values):
+            return [leaf for value in values for leaf in _leaves(value)]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _leaves(operand)
+    return [test]
+
+
+def _is_verdict(leaves: Sequence[ast.expr]) -> bool:
+    return len(leaves) == 1 and not isinstance(leaves[0], (ast.Attribute, ast.Subscript))
 
 
 def _verdict(test: ast.expr | None, node: ast.expr, raises: bool) -> str:

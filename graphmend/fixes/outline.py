@@ -19,6 +19,7 @@ from graphmend.fixes.outline_edits import Form, edits_of
 from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.reach import check_runner
 from graphmend.fixes.site import Refused, Site
+from graphmend.fixes.split import split_plan
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import ExternalName
 from graphmend.obligations import Obligation
@@ -39,6 +40,10 @@ def plan(site: Site, arguments: Mapping[str, object]) -> Fix:
     """
     check_runner(site)
     form = _form(site)
+    if form.header is None and not arguments:
+        split = split_plan(site, NAME)
+        if split is not None:
+            return split
     capturer = Capturer(site)
     observer = Observer(capturer, site.node if arguments.get("observes") else None)
     _observe(form, observer)

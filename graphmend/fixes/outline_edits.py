@@ -49,11 +49,11 @@ def edits_of(site: Site, form: Form, captures: Sequence[Capture], moved: Moved, 
     source, style = site.source, Style(site.source, site.module.tree)
     runtime = runtime_name(site)
     replacements = [*((node, capture.name) for node, capture in moved.places), *seen.loggers]
-    body = moved_text(site, form.moved, form.header, replacements, style)
+    body = moved_text(site, form.moved, form.header, replacements, style.unit)
     place = ("outline", site.statement.lineno, site.statement.col_offset)
-    name = names_of(site.module).fresh(_effect_name(site, seen.kinds), place)
+    name = names_of(site.module).fresh(effect_name(site, seen.kinds), place)
     text = style.function(f"{runtime.name}.effect", name, [capture.name for capture in captures], body)
-    arguments = [_argument(site, capture.expression) for capture in captures]
+    arguments = [argument_text(site, capture.expression) for capture in captures]
     edits = [*runtime.edits, insert_function(site, text)]
     if form.header is None:
         replaced = form.moved.value if isinstance(form.moved, ast.Expr) else form.moved
@@ -81,12 +81,13 @@ def _branch_call(site: Site, form: Form, header: Header, name: str, arguments: S
     return style.call(name, arguments, outer)
 
 
-def _argument(site: Site, node: ast.expr) -> str:
+def argument_text(site: Site, node: ast.expr) -> str:
+    """An expression as an argument of the call."""
     text = text_of(site, node)
     return f"({text})" if isinstance(node, ast.Tuple) and not text.startswith("(") else text
 
 
-def _effect_name(site: Site, kinds: Sequence[str]) -> str:
+def effect_name(site: Site, kinds: Sequence[str]) -> str:
     """What the new function is called, by the first thing that it does and what it does it for."""
     kind = "raise" if "raise" in kinds else kinds[0]
     call = site.statement.value if isinstance(site.statement, ast.Expr) else None

@@ -272,6 +272,8 @@ def check_runner(site: Site) -> None:
         Refused: the function is one of these, or is called from one.
     """
     reach = reach_of(site.program)
+    if any(f"{site.module.name}.".startswith(f"{name}.") for name in site.torchscript):
+        raise Refused(Obligation.NOT_SCRIPTED, "the configuration says that TorchScript may compile this file")
     reason = reach.scripted(site.function)
     if reason:
         raise Refused(Obligation.NOT_SCRIPTED, f"TorchScript cannot compile the call of an effect, and {reason}")

@@ -39,6 +39,7 @@ class Site:
         node: the matched test, call or pattern.
         parents: the parent of every node below the function, by the node's identity.
         runtime: how the file imports the runtime.
+        torchscript: qualified names of packages and modules whose functions TorchScript may compile.
     """
 
     program: Program
@@ -48,6 +49,7 @@ class Site:
     node: ast.AST
     parents: Mapping[int, ast.AST]
     runtime: RuntimeImport = RuntimeImport()
+    torchscript: tuple[str, ...] = ()
 
     @property
     def module(self) -> Module:

@@ -18,7 +18,7 @@ from graphmend.findings import Fix
 from tests.fixes.planning import plan_at
 from tests.fixes.running import Seen, compiled, load, watch
 
-RULES = ("GM104", "GM201", "GM301", "GM302", "GM303")
+RULES = ("GM101", "GM104", "GM201", "GM301", "GM302", "GM303")
 BACKENDS = ("eager", "aot_eager")
 HEAD = """\
 import logging
@@ -125,6 +125,8 @@ CASES = {
     "several elements": 'if x > 0:\n    raise ValueError("unclear")',
     "nested": 'if (x < 0).any():\n    if flag:\n        print("flag", x)\n    elif n > 1:\n        raise ValueError(n)\n    else:\n        print(n)\n    print("end")',
     "partial only when bad": 'if (x < 0).any():\n    raise ValueError("in " + names[n])',
+    "message in front of a selection": 'if (x < 0).any():\n    print("negative", x)\n    logger.error("%s", n)\n    x = torch.relu(x)',
+    "message behind a selection": 'if (x < 0).any():\n    x = torch.relu(x)\n    warnings.warn(f"clamped {x}")',
     "text operands": 'if (x < 0).any():\n    print((x < 0).sum(), x.min(), x[0], x.argmax().item())',
 }  # fmt: skip
 
