@@ -219,10 +219,12 @@ def _before(place: Place, site: Site) -> Iterator[Change]:
     graph = frame.facts.graph
     earlier = _ancestors(graph.blocks, graph.blocks[position[0]])
     number = position[0]
+    roots: list[ast.AST] = []
     for block in graph.blocks:
         items = block.items if block.number in earlier else block.items[: position[1]] if block.number == number else []
         for item in items:
-            yield from changes.of(_roots(item), frame)
+            roots += _roots(item)
+    yield from changes.of(roots, frame)
     if number not in earlier and place.node is not statement:
         yield from _in_statement(place.node, changes.of(_roots(graph.blocks[number].items[position[1]]), frame))
 

@@ -30,11 +30,13 @@ class Header:
 
     Args:
         static: the text of the leading conditions that tracing decides; empty if there are none.
+        decided: these conditions.
         dynamic: the conditions that move.
         comments: comments between the conditions that stand at no other place then.
     """
 
     static: str
+    decided: tuple[ast.expr, ...]
     dynamic: tuple[ast.expr, ...]
     comments: tuple[str, ...] = ()
 
@@ -43,13 +45,13 @@ def header_of(site: Site, statement: ast.If) -> Header:
     """Split the condition of an ``if`` into what tracing decides and what it does not."""
     test = statement.test
     if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-        return Header("", (test,))
+        return Header("", (), (test,))
     values = test.values
     count = 0
     while count < len(values) - 1 and not _depends(site, values[count]):
         count += 1
     if not count:
-        return Header("", (test,))
+        return Header("", (), (test,))
     source = site.source
     text = _joined([source.segment(value) for value in values[:count]], values[:count])
     if "\n" in text or "\r" in text:
@@ -61,7 +63,7 @@ def header_of(site: Site, statement: ast.If) -> Header:
         for comment, offset in _comments(source.text[start:end], start)
         if not any(a <= offset < b for a, b in spans)
     )
-    return Header(text, tuple(values[count:]), tuple(lost))
+    return Header(text, tuple(values[:count]), tuple(values[count:]), tuple(lost))
 
 
 def _depends(site: Site, node: ast.expr) -> bool:

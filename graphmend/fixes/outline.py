@@ -128,6 +128,7 @@ def _observe(form: Form, observer: Observer) -> None:
     assert isinstance(form.moved, ast.If)
     # What is evaluated first once the static conditions hold is evaluated on every call.
     context = Context()
+    observer.capturer.total.certain = (*form.header.decided, form.header.dynamic[0])
     for part in form.header.dynamic:
         observer.capturer.expression(part, context)
         context = Context(conditional=True)

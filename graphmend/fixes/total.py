@@ -6,7 +6,7 @@ The fixes use this for what moves from inside a branch, or from behind an ``and`
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from graphmend.fixes.names import Scope, is_bound, scope_of
@@ -39,6 +39,8 @@ class Totality:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.facts = site.facts
+        self.certain: Sequence[ast.expr] = ()
+        """Expressions that are evaluated at the site before anything else, in addition to what its statement shows."""
 
     def is_total(self, node: ast.expr) -> bool:
         """Whether evaluating ``node`` where the site's statement begins cannot fail."""
@@ -170,7 +172,7 @@ class Totality:
                 found = _without(found, bound_names([before]))
                 if _may_write_attributes(before):
                     found = {each for each in found if "Attribute" not in each}
-        for expression in _certain(self.site.statement):
+        for expression in (*_certain(self.site.statement), *self.certain):
             found |= look(expression)
         return found
 
