@@ -44,11 +44,14 @@ class Reach:
         for function, state in program.states.items():
             for caller in state.callers:
                 self._callees.setdefault(id(caller.node), []).append(function)
+        self._with_prefixes: set[Module] = set()
         self._arms: dict[int, str] = {}
         self._scripted: dict[int, str] = {}
         for module in program.index.modules().values():
             if is_runtime(module):
                 continue
+            if _PREFIX_WORDS.search(module.source.text):
+                self._with_prefixes.add(module)
             if _ARM_WORDS.search(module.source.text):
                 self._find_arms(module)
             if _SCRIPT_WORDS.search(module.source.text):
@@ -101,7 +104,7 @@ class Reach:
 
     def _takes_arms(self, module: Module, callee: ast.expr) -> str:
         name = _last(callee)
-        if not name or (name not in _ARMS_BY_NAME and not _PREFIX_WORDS.search(module.source.text)):
+        if not name or (name not in _ARMS_BY_NAME and module not in self._with_prefixes):
             return ""
         found = self.program.index.dotted(module, callee)
         for definition in found:

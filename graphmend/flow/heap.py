@@ -139,9 +139,6 @@ class Heap:
     def _object_attribute(
         self, cls: ClassRef, holder: Value, name: str, line: int, interpreter: Interpreter
     ) -> Value:
-        receiver = holder
-        if holder.kinds != Kind.OBJECT or len(holder.classes) > 1 or holder.targets:
-            receiver = replace(holder, kinds=Kind.OBJECT, classes=frozenset((cls,)), targets=frozenset())
         if isinstance(cls, ExternalName):
             if self.program.torch.is_module_class(cls.name):
                 if name in ("weight", "running_mean", "running_var", "in_proj_weight"):
@@ -150,15 +147,15 @@ class Heap:
                     return replace(TENSOR, kinds=Kind.TENSOR | Kind.NONE, leaf=True)
                 if name == "training" or name.endswith(("_features", "_size", "_dim", "_channels", "_heads")):
                     return STATIC
-            return Value(Kind.CALLABLE, targets=frozenset((ObjectMethod(cls.name, name, receiver),)))
+            return Value(Kind.CALLABLE, targets=frozenset((ObjectMethod(cls.name, name, _as_one(holder, cls)),)))
         method = self.program.index.method(cls, name)
         if method is not None:
             value = self.program.bindings.decorated(method)
             if _is_property(method):
-                return self.program.calls.invoke(method, receiver, [], [], line, interpreter.function)
+                return self.program.calls.invoke(method, _as_one(holder, cls), [], [], line, interpreter.function)
             if "staticmethod" in _decorator_words(method):
                 return value
-            return self.bind(value, receiver)
+            return self.bind(value, _as_one(holder, cls))
         stored = self._stored(cls, name, interpreter.function)
         if stored.kinds:
             return stored
@@ -169,7 +166,7 @@ class Heap:
             return STATIC
         for base in self.program.index.mro(cls):
             if isinstance(base, External) and base.name != "builtins.object":
-                owner = ObjectMethod(base.name, name, receiver)
+                owner = ObjectMethod(base.name, name, _as_one(holder, cls))
                 return Value(Kind.CALLABLE | Kind.UNKNOWN, targets=frozenset((owner,)))
         return UNKNOWN if self.program.is_module(cls) else STATIC
 
@@ -239,7 +236,14 @@ class Heap:
     def bind(self, value: Value, receiver: Value) -> Value:
         """The method that reading a function from an instance gives."""
         targets = frozenset(Bound(each, receiver) if isinstance(each, Function) else each for each in value.targets)
-        return replace(value, targets=targets)
+        return Value(value.kinds, targets=targets, inferred=value.inferred)
+
+
+def _as_one(holder: Value, cls: ClassRef) -> Value:
+    """The object as an instance of one of its classes."""
+    if holder.kinds == Kind.OBJECT and len(holder.classes) == 1 and not holder.targets:
+        return holder
+    return Value(Kind.OBJECT, holder.inferred, classes=frozenset((cls,)), items=holder.items, element=holder.element)
 
 
 def _decorator_words(function: Function) -> set[str]:
