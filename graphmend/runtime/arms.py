@@ -29,7 +29,7 @@ class _Arms(threading.local):
 _arms = _Arms()
 
 
-@at_trace_time
+@at_trace_time(otherwise=False)
 def enter_arms() -> bool:
     """Note that the arms of a selection are being traced: both of them, whichever is taken at run time.
 
@@ -44,7 +44,7 @@ def enter_arms() -> bool:
     return True
 
 
-@at_trace_time
+@at_trace_time(otherwise=None)
 def leave_arms() -> None:
     """Note the end of what :func:`enter_arms` began."""
     _arms.depth -= 1
@@ -54,7 +54,7 @@ def _in_arms() -> bool:
     return _arms.depth > 0 and _arms.trace == current_trace()
 
 
-@at_trace_time
+@at_trace_time(otherwise=True)
 def inside_arms() -> bool:
     """Whether the traced code is an arm of a selection, where nothing may be emitted."""
     return _in_arms()
@@ -93,7 +93,7 @@ def _failures_break() -> bool:
     return True
 
 
-@at_trace_time
+@at_trace_time(otherwise=False)
 def cond_breaks() -> bool:
     """Have ``torch.cond`` break the graph if it refuses the branches made of arms; false if that cannot be had.
 

@@ -68,15 +68,11 @@ def encode(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> str | No
 
 
 def _encode_tensor(value: torch.Tensor, tensors: list[torch.Tensor]) -> str | None:
-    if type(value) is torch.Tensor:
-        tag = "t"
-    elif type(value) is torch.nn.Parameter:
-        # Prints as "Parameter containing: ...".
-        tag = "P" if value.requires_grad else "p"
-    else:
+    kind: type[Any] = type(value)
+    if kind not in _TENSORS:
         return None
     tensors.append(value.detach())
-    return tag
+    return _TENSORS[kind][1 if value.requires_grad else 0]
 
 
 def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
@@ -139,6 +135,8 @@ def _encode_constant(value: Any) -> str | None:
     return None
 
 
+# Without and with a gradient.
+_TENSORS: dict[type[Any], str] = {torch.Tensor: "tg", torch.nn.Parameter: "pP"}
 _CONTAINERS: dict[type[Any], str] = {tuple: "(", list: "[", torch.Size: "z"}
 
 
@@ -179,7 +177,7 @@ class _Reader:
 
     def value(self) -> Rebuild:
         tag = self._take(1)
-        if tag in "tPpbid":
+        if tag in _FROM_INPUTS:
             return _FROM_INPUTS[tag]
         if tag in "([z":
             return self._sequence(tag)
@@ -226,6 +224,7 @@ def _enum_member(text: str) -> Any:
 
 _FROM_INPUTS: dict[str, Rebuild] = {
     "t": lambda tensors, _: next(tensors),
+    "g": lambda tensors, _: next(tensors).requires_grad_(),
     "p": lambda tensors, _: torch.nn.Parameter(next(tensors), requires_grad=False),
     "P": lambda tensors, _: torch.nn.Parameter(next(tensors)),
     "d": lambda tensors, _: next(tensors).item(),

@@ -126,7 +126,9 @@ _UNKEPT = _references()
 
 
 def _call_from(location: str, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    with torch.no_grad(), torch._C._DisableAutocast():
+    # As a rule the graph has turned gradients off, and to do it again would take longer than all the rest.
+    no_gradients = torch.no_grad() if torch.is_grad_enabled() else contextlib.nullcontext()
+    with no_gradients, torch._C._DisableAutocast():
         _frame(location, function)(lambda: function(*args, **kwargs))
 
 

@@ -13,18 +13,12 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from graphmend.runtime.arms import inside_arms
+from graphmend.runtime.calls import admit, next_call
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
+from graphmend.runtime.frames import inlined_only, is_inlined
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
-from graphmend.runtime.tracing import (
-    admit,
-    caller,
-    enclosing_operators,
-    inlined_only,
-    next_call,
-    stay_out_of_own_frame,
-    transform,
-)
+from graphmend.runtime.tracing import caller, enclosing_operators, transform
 
 Parameters = ParamSpec("Parameters")
 
@@ -95,10 +89,9 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     Returns:
         False when this call has to stay as it was.
     """
-    if not is_dynamo_compiling():
-        # Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did so before the call of this.
+    # Not traced: Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did, before this call.
+    if not is_dynamo_compiling() or not is_inlined():
         return False
-    stay_out_of_own_frame()
     # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
     # Inside a transform the body would see other tensors than in eager (a batched one has no value of its own).
     if torch.compiler.is_exporting() or transform() or inside_arms() or not _can_hold(enclosing_operators()):
@@ -111,7 +104,8 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     layout = encode_call(args, kwargs, tensors, ints)
     if layout is None or not admit(site, number, layout):
         return False
-    OPERATOR(TOKEN, site, caller(__file__, file) if file else "", layout, tensors, ints)
+    location = caller(__file__, file) if file else ""
+    OPERATOR(TOKEN, f"{site}\n{location}\n{layout}", tensors, ints)
     return True
 
 

@@ -18,7 +18,8 @@ import torch
 
 from graphmend.runtime.defer import Body, run
 
-_SCHEMA = "(Tensor(a!) token, str site, str location, str layout, Tensor[] tensors, SymInt[] ints) -> ()"
+# `call` holds site, location and layout, a line each: every argument more costs a microsecond.
+_SCHEMA = "(Tensor(a!) token, str call, Tensor[] tensors, SymInt[] ints) -> ()"
 _TAGS = ("cudagraph_unsafe", "needs_exact_strides", "pt2_compliant_tag")
 
 
@@ -41,9 +42,8 @@ def register_body(site: str, body: Body) -> None:
     _bodies[site] = body
 
 
-def _kernel(
-    _token: torch.Tensor, site: str, location: str, layout: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]
-) -> None:
+def _kernel(_token: torch.Tensor, call: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]) -> None:
+    site, location, layout = call.split("\n", 2)
     body = _bodies.get(site)
     if body is None:
         raise UnknownSiteError(site)

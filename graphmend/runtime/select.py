@@ -10,14 +10,8 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from graphmend.runtime.arms import cond_breaks, enter_arms, leave_arms
-from graphmend.runtime.tracing import (
-    enclosing_operators,
-    inlined_only,
-    is_static,
-    known_true,
-    stay_out_of_own_frame,
-    transform,
-)
+from graphmend.runtime.frames import inlined_only, is_inlined
+from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, transform
 
 Result = TypeVar("Result")
 Gradient = Literal[False, "where", "cond"]
@@ -72,10 +66,9 @@ def _predicate(
     when: Callable[[], object] | None,
 ) -> tuple[Result] | None:
     """The selected result, or None where tracing cannot tell that it is right."""
-    if not is_dynamo_compiling():
-        # Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did so before the call of this.
+    # Not traced: Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did, before this call.
+    if not is_dynamo_compiling() or not is_inlined():
         return None
-    stay_out_of_own_frame()
     around = transform()
     if not _one_element(p) or around == "vmap" or not _allowed(when) or not enter_arms():
         return None

@@ -543,7 +543,7 @@ def test_check_of_values_cannot_be_exported_as_before(strict):
 
 def test_unknown_site():
     with pytest.raises(UnknownSiteError, match=r"'some\.package:say#123'.*import the module 'some\.package'"):
-        OPERATOR(TOKEN, "some.package:say#123", "", "(0;{0;", [], [])
+        OPERATOR(TOKEN, "some.package:say#123\n\n(0;{0;", [], [])
 
 
 def _not_at_module_level():

@@ -1,0 +1,53 @@
+"""How often a call of an effect is compiled: for each of its constants, up to a limit."""
+
+from __future__ import annotations
+
+import threading
+import types
+import weakref
+
+from graphmend.runtime.tracing import at_trace_time, compiled_code, current_trace
+
+MAX_LAYOUTS = 3
+"""In how many ways one call may be compiled before it is left alone."""
+
+
+class _Calls(threading.local):
+    """How often each site was called in the trace under way in this thread."""
+
+    trace: tuple[object, int] | None = None
+    numbers: dict[str, int]
+
+
+_calls = _Calls()
+_layouts: weakref.WeakKeyDictionary[types.CodeType, dict[tuple[str, int], set[str]]] = weakref.WeakKeyDictionary()
+
+
+@at_trace_time(otherwise=0)
+def next_call(site: str) -> int:
+    """The number of this call of ``site`` in the frame that is being compiled, or -1 if it is to be left alone.
+
+    A string or a constant that changes from call to call has the frame compiled for each of its values, until Dynamo
+    gives up on it for good. The unmended code broke there, and did not look at the value. So after
+    :data:`MAX_LAYOUTS` values the call breaks again.
+    """
+    from torch._guards import CompileContext
+
+    trace = current_trace()
+    if _calls.trace != trace:
+        _calls.trace, _calls.numbers = trace, {}
+        compilation = CompileContext.current_compile_id()
+        if compilation is not None and compilation.frame_compile_id == 0:
+            # The first of this frame, or the first after torch.compiler.reset.
+            _layouts.pop(compiled_code(), None)
+    number = _calls.numbers[site] = _calls.numbers.get(site, -1) + 1
+    seen = _layouts.get(compiled_code(), {}).get((site, number), ())
+    return -1 if len(seen) > MAX_LAYOUTS else number
+
+
+@at_trace_time(otherwise=True)
+def admit(site: str, number: int, layout: str) -> bool:
+    """Note the constants of a call, see :func:`next_call`; false if they have changed too often."""
+    seen = _layouts.setdefault(compiled_code(), {}).setdefault((site, number), set())
+    seen.add(layout)
+    return len(seen) <= MAX_LAYOUTS
