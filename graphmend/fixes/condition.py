@@ -137,8 +137,8 @@ class _Parter:
                 return
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.require_movable(operand, before)
-            case ast.Call() if (operand := self.read_tensor(node)) is not None:
-                return self.require_movable(operand, before)
+            case ast.Call() if (read := self.read_tensor(node)) is not None:
+                return self.require_movable(read, before)
         if not _TotalAfter(self.site, before).is_total(node):
             reason = f"`{self.text(node)}` would be evaluated also where the operands before it decide, and may fail there"
             raise Refused(Obligation.SAME_TRUTH, reason, node.lineno)
@@ -158,8 +158,8 @@ class _Parter:
                 return all(self.is_single(value) for value in values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.is_single(operand)
-            case ast.Call() if (operand := self.read_tensor(node)) is not None:
-                return self.is_single(operand)
+            case ast.Call() if (read := self.read_tensor(node)) is not None:
+                return self.is_single(read)
         return self.site.facts.value(node).single
 
     # ---------------------------------------------------------------- tensors
@@ -191,13 +191,12 @@ class _Parter:
                 return self.call("logical_not", self.tensor(operand)[0]), True
             case ast.Compare(left=left, ops=[_, _, *_]):
                 return self.chained(node, left)
-            case ast.Call() if (operand := self.read_tensor(node)) is not None:
+            case ast.Call() if (read := self.read_tensor(node)) is not None:
                 # `item()` of several elements fails in another way than the truth value of them.
                 if isinstance(node.func, ast.Attribute):
-                    self.require_single(operand)
-                return self.tensor(operand)[0], True
-        value = self.site.facts.value(node)
-        if not value.may(Kind.TENSOR):
+                    self.require_single(read)
+                return self.tensor(read)[0], True
+        if not self.site.facts.value(node).may(Kind.TENSOR):
             reason = (
                 f"`{self.text(node)}` is a Python number that was read out of a tensor; use the tensor itself, "
                 "minding that it computes in its own precision"

@@ -15,16 +15,18 @@ from graphmend.findings import Proof
 from graphmend.fixes.arms import Arm
 from graphmend.fixes.package import Package
 from graphmend.fixes.site import Refused, Site
-from graphmend.flow.aliasing import bind_arguments
 from graphmend.flow.effects import IMPURE, PARTIAL, Effects, effects_of
 from graphmend.flow.frames import Frame
+from graphmend.flow.interpreter import Facts
 from graphmend.flow.names import accessed
-from graphmend.flow.values import ExternalName, Kind
+from graphmend.flow.text import brief
+from graphmend.flow.values import STATIC, Bound, ExternalName, Kind, Value
 from graphmend.model.module import Class, Function
 from graphmend.obligations import Obligation
 
 _CONVERSIONS = frozenset({"to", "float", "half", "double", "bfloat16", "cpu", "cuda", "type", "contiguous", "long", "int", "bool"})
 _FIXED = Kind.STATIC | Kind.NONE | Kind.OBJECT | Kind.CALLABLE
+_CHANGING = Kind.TENSOR | Kind.SCALAR | Kind.SIZE
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,13 @@ class Licence:
         statement: the statement that writes.
         attribute: the name of the attribute.
         check: an expression that must be true while tracing; empty if nothing is left to check.
-        proof: why the write is harmless.
+        proofs: why the write is harmless.
     """
 
     statement: ast.stmt
     attribute: str
     check: str
-    proof: Proof
+    proofs: tuple[Proof, ...]
 
 
 def find_licences(site: Site, frame: Frame, arm: Arm) -> list[Licence]:
@@ -77,7 +79,7 @@ def _conversion(site: Site, statement: ast.stmt, before: tuple[ast.stmt, ...]) -
     text = " ".join(site.source.segment(call).split())
     check = f"{text} is {site.source.segment(source)}"
     detail = f"`{text}` gives the tensor itself, so that the assignment changes nothing: compared while tracing"
-    return Licence(statement, attr, check, Proof(Obligation.PURE_ARMS.value, "checked at trace time", detail))
+    return Licence(statement, attr, check, (Proof(Obligation.PURE_ARMS.value, "checked at trace time", detail),))
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -104,17 +106,23 @@ def _lazy_cache(site: Site, frame: Frame, statement: ast.stmt) -> Licence | None
     if not all(isinstance(node, (ast.Name, ast.Attribute)) for node in written):
         return None
     line = statement.lineno
-    _require_constant(site, frame, made.value, attribute)
-    place = Package(site.program, site.module).mentions(attribute, [statement, *_later_reads(frame, attribute, statement)])
+    assumed = _require_constant(site, frame, made.value, attribute)
+    place = Package(site.program, site.module).mentions(
+        attribute, [statement, *_later_reads(frame, attribute, statement)]
+    )
     if place is not None:
         reason = f"`{attribute}` is created where it is missing, and {place} may observe whether it exists"
         raise Refused(Obligation.LAZY_CACHE, reason, line)
     detail = (
-        f"`{attribute}` is created only where it is missing, by `{_brief(made.value)}`, which is pure, cannot fail on "
+        f"`{attribute}` is created only where it is missing, by `{brief(made.value)}`, which is pure, cannot fail on "
         "data (other failures show while tracing) and does not depend on the tensors of the call; nothing else in the "
         "package names the attribute. Compiled code may create it earlier"
     )
-    return Licence(statement, attribute, "", Proof(Obligation.LAZY_CACHE.value, "statically", detail))
+    proofs = [Proof(Obligation.LAZY_CACHE.value, "statically", detail)]
+    if assumed:
+        detail = f"{', '.join(assumed)} holds no tensors in classes that are not followed, as it holds none in those that are"
+        proofs.append(Proof(Obligation.LAZY_CACHE.value, "assumed", detail))
+    return Licence(statement, attribute, "", tuple(proofs))
 
 
 def _asked_attribute(site: Site, asked: ast.Call) -> tuple[ast.expr, str] | None:
@@ -151,38 +159,92 @@ def _later_reads(frame: Frame, attribute: str, statement: ast.stmt) -> Iterator[
         )
 
 
-def _require_constant(site: Site, frame: Frame, value: ast.expr, attribute: str) -> None:
-    """Refuse an initialiser that does not give the same whenever it runs."""
+def _require_constant(site: Site, frame: Frame, value: ast.expr, attribute: str) -> list[str]:
+    """Refuse an initialiser that does not give the same whenever it runs; returns what had to be assumed."""
     effects = effects_of(site.program)
-    for doing in effects.doings([value], frame):
+    known, assumed = _sharpened(site, frame, value)
+    for doing in effects.doings([value], known):
         if doing.effect in IMPURE or doing.effect in PARTIAL:
             reason = f"`{attribute}` is created where it is missing, but its initialiser {doing.what}"
             raise Refused(Obligation.LAZY_CACHE, reason, doing.line)
     for node in ast.walk(value):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found = site.facts.value(node)
-            if not found.only(_FIXED) and node.id in site.function.locals:
+            if not known.facts.value(node).only(_FIXED) and node.id in site.function.locals:
                 reason = f"`{attribute}` is created from `{node.id}`, which may be another one at each call"
                 raise Refused(Obligation.LAZY_CACHE, reason, node.lineno)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not site.facts.value(node).only(_FIXED):
-            reason = f"`{attribute}` is created from `{_brief(node)}`, which may change between calls"
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not known.facts.value(node).only(_FIXED):
+            reason = f"`{attribute}` is created from `{brief(node)}`, which may change between calls"
             raise Refused(Obligation.LAZY_CACHE, reason, node.lineno)
         elif isinstance(node, ast.Call):
-            for function in _called(site, node):
-                _require_closed(site, effects, function, attribute, node.lineno)
+            for function in _called(known.facts.value(node.func)):
+                _require_closed(effects, function, attribute, node.lineno)
+    return assumed
 
 
-def _called(site: Site, node: ast.Call) -> Iterator[Function]:
-    for target in site.facts.value(node.func).targets:
-        if isinstance(target, Function):
-            yield target
-        elif isinstance(target, Class):
-            yield from (method for name in ("__init__", "__new__") if (method := target.methods.get(name)))
-        elif hasattr(target, "function"):
-            yield target.function
+def _sharpened(site: Site, frame: Frame, value: ast.expr) -> tuple[Frame, list[str]]:
+    """The frame with more exact values for the parts of an initialiser, and what is assumed for that.
+
+    Where many classes meet, the facts say of their attributes that they may be anything else as well. What the package
+    assigns to an attribute says more of functions, and what is known of a configuration is taken to hold of all.
+    """
+    values, assumed = dict(frame.facts.values), []
+    for node in ast.walk(value):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
+            continue
+        found = frame.facts.value(node)
+        if not found.may(Kind.UNKNOWN) or found.may(_CHANGING):
+            continue
+        if isinstance(node, ast.Attribute) and found.targets:
+            functions = Package(site.program, site.module).assigned_functions(node.attr)
+            if functions:
+                values[id(node)] = Value(Kind.CALLABLE, targets=functions)
+        elif found.kinds != Kind.UNKNOWN and _is_configuration(frame, node):
+            values[id(node)] = found.without(Kind.UNKNOWN)
+            if isinstance(node, ast.Attribute):
+                assumed.append(f"`{brief(node)}`")
+    for node in ast.walk(value):
+        if isinstance(node, ast.BinOp) and _is_configuration(frame, node):
+            values[id(node)] = STATIC
+    facts = Facts(frame.function, frame.facts.graph, values, frame.facts.reached, frame.facts.kept)
+    return Frame(frame.function, facts, frame.names, frame.depth), list(dict.fromkeys(assumed))
 
 
-def _require_closed(site: Site, effects: Effects, function: Function, attribute: str, line: int) -> None:
+def _is_configuration(frame: Frame, node: ast.expr) -> bool:
+    """Whether a value comes from the attributes of the object whose method runs, and never from the call's arguments."""
+    if isinstance(node, ast.Attribute):
+        return _is_configuration(frame, node.value)
+    match node:
+        case ast.Constant():
+            return True
+        case ast.BinOp(left=left, right=right):
+            return _is_configuration(frame, left) and _is_configuration(frame, right)
+        case ast.BoolOp(values=parts):
+            return all(_is_configuration(frame, part) for part in parts)
+        case ast.Call(func=ast.Attribute(value=owner, attr="get")):
+            return _is_configuration(frame, owner)
+        case ast.Name(id=name):
+            statement = frame.statement(node)
+            definitions = frame.names.definitions(name, statement) if statement is not None else None
+            if definitions == [None]:
+                return name == frame.function.parameters[0].arg if frame.function.parameters else False
+            return bool(definitions) and all(
+                isinstance(item, ast.Assign) and _is_configuration(frame, item.value) for item in definitions or ()
+            )
+    return False
+
+
+def _called(callee: Value) -> Iterator[Function]:
+    for target in callee.targets:
+        match target:
+            case Function():
+                yield target
+            case Bound(function=function):
+                yield function
+            case Class():
+                yield from (method for name in ("__init__", "__new__") if (method := target.methods.get(name)))
+
+
+def _require_closed(effects: Effects, function: Function, attribute: str, line: int) -> None:
     """Refuse an initialiser that reads tensors of the module: they may have other values later."""
     frame = effects.frames.frame(function)
     for node in ast.walk(function.node):
@@ -190,15 +252,7 @@ def _require_closed(site: Site, effects: Effects, function: Function, attribute:
             holder, value = frame.facts.value(node.value), frame.facts.value(node)
             if holder.may(Kind.OBJECT) and value.depends_on_data:
                 reason = (
-                    f"`{attribute}` is created by `{function.name}`, which reads `{_brief(node)}` "
+                    f"`{attribute}` is created by `{function.name}`, which reads `{brief(node)}` "
                     f"({function.module.path}:{node.lineno}): a tensor that may change between calls"
                 )
                 raise Refused(Obligation.LAZY_CACHE, reason, line)
-
-
-def _brief(node: ast.AST, width: int = 60) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-__all__ = ["Licence", "bind_arguments", "find_licences"]

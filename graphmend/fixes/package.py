@@ -13,8 +13,10 @@ from functools import lru_cache
 
 from graphmend.flow.aliasing import is_in_place_name
 from graphmend.flow.program import Program
+from graphmend.flow.values import UNKNOWN, Kind, Target
 from graphmend.model.module import Module
 
+_ASSIGNING = (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor, ast.NamedExpr)
 _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
@@ -91,6 +93,26 @@ class Package:
                     case ast.Constant(value=str(text)) if word.search(text) and not _is_docstring(text):
                         return Place(module.path, node.lineno)
         return None
+
+    def assigned_functions(self, attribute: str) -> frozenset[Target]:
+        """The functions that an attribute of this name may hold, from all that the package assigns to it.
+
+        Empty if something else is assigned to it, or in a way that is not understood.
+        """
+        found: set[Target] = set()
+        for path, _ in self.texts([attribute]):
+            module = self.program.index.load(path)
+            for node in ast.walk(module.tree) if module is not None else ():
+                written = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _ASSIGNING) else []
+                for target in written:
+                    for each in ast.walk(target):
+                        if isinstance(each, ast.Attribute) and each.attr == attribute:
+                            given = node.value if each is target and isinstance(node, ast.Assign) else None
+                            value = self.program.bindings.value_of(given, module) if module is not None else UNKNOWN
+                            if value.kinds != Kind.CALLABLE:
+                                return frozenset()
+                            found |= value.targets
+        return frozenset(found)
 
     def changed_in_place(self, attributes: Iterable[str]) -> Place | None:
         """A place that writes into what one of some attributes holds, directly or through a local name."""

@@ -18,6 +18,7 @@ from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.names import accessed
 from graphmend.flow.shapes import Form, Forms, agreement
+from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.module import Function
 from graphmend.model.scopes import walk_scope
@@ -137,7 +138,8 @@ class Prover:
     def effects_of_arms(self) -> tuple[list[Licence], list[Proof]]:
         """Both arms may run whichever is taken."""
         licences = [licence for arm in self.arms for licence in find_licences(self.site, self.frame, arm)]
-        licensed = {id(node) for licence in licences for node in _writing_nodes(licence.statement)}
+        # What a licensed statement does was looked at for its licence.
+        licensed = {id(node) for licence in licences for node in ast.walk(licence.statement)}
         modules = False
         for arm in self.arms:
             folded = {id(node) for statement in arm.folded for node in _outcome_nodes(statement, self.branch)}
@@ -153,7 +155,7 @@ class Prover:
             Proof(Obligation.PURE_ARMS.value, _STATIC, "no side has an effect or draws random numbers, the functions it calls included"),
             Proof(Obligation.TOTAL_ARMS.value, _STATIC, "no operation in the sides fails on the values of tensors"),
             Proof(Obligation.TOTAL_ARMS.value, _TRACED, "a wrong shape, dtype or attribute in a side leads back to the plain `if`"),
-            *dict.fromkeys(licence.proof for licence in licences),
+            *dict.fromkeys(proof for licence in licences for proof in licence.proofs),
         ]
         if modules:
             proofs.append(Proof(Obligation.PURE_ARMS.value, _ASSUMED, "no hook with a side effect is registered on the modules that a side calls"))
@@ -241,7 +243,7 @@ class Prover:
         if unbounded is None:
             bounded = Proof(Obligation.BOUNDED_DERIVATIVE.value, _STATIC, "each side's derivative is finite for every input")
             return Gradient("where", (same, bounded))
-        detail = f"not shown (`{_brief(unbounded)}`): `torch.cond` differentiates the taken side only"
+        detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
         return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, _TRACED, detail)))
 
     def gradients(self, arm: Arm) -> Gradients:
@@ -289,7 +291,7 @@ class Prover:
         if stored:
             return [self.stored_proof(existing, stored)]
         if self.branch.outcome is Outcome.CALL:
-            reason = f"the result may be an object that exists before the branch, and `{_brief(self.branch.call)}` gets it"
+            reason = f"the result may be an object that exists before the branch, and `{brief(self.branch.call)}` gets it"
             raise Refused(Obligation.IDENTITY, reason, self.line)
         outside = {source for source in existing if source.origin in (Origin.PARAMETER, Origin.ATTRIBUTE, Origin.GLOBAL)}
         if outside or unknown:
@@ -434,10 +436,6 @@ def _impure(effect: Effect, what: str) -> str:
     return f"a side of the branch {what}; a selection runs both sides"
 
 
-def _writing_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    return (node for node in ast.walk(statement) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
-
-
 def _outcome_nodes(statement: ast.stmt, branch: Branch) -> Iterator[ast.AST]:
     """The nodes of a folded statement that the outcome itself stands for: that happens once, after the selection."""
     if branch.outcome is Outcome.CALL and isinstance(statement, ast.Expr):
@@ -468,8 +466,3 @@ def _way_out(forms: Iterable[Form]) -> str:
 def _all_names(statement: ast.stmt) -> set[str]:
     found = accessed([statement])
     return found.reads | found.writes | found.deletes
-
-
-def _brief(node: ast.AST | None, width: int = 60) -> str:
-    text = " ".join(ast.unparse(node).split()) if node is not None else ""
-    return text if len(text) <= width else text[: width - 1] + "…"

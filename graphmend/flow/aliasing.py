@@ -157,10 +157,8 @@ class Aliasing:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 iterables = [generator.iter for generator in node.generators]
                 made = node.value if isinstance(node, ast.DictComp) else node.elt
-                inner = frozenset(
-                    source for source in self.sources(made, frame, at, depth + 1) if source.origin is not Origin.UNKNOWN
-                )
-                return inner | self._union(iterables, frame, at, depth) | {Source(Origin.FRESH, node=node)}
+                kept = self.sources(made, frame, at, depth + 1) - _UNKNOWN
+                return kept | self._union(iterables, frame, at, depth) | {Source(Origin.FRESH, node=node)}
             case ast.Call():
                 return self._call(node, frame, at, depth)
         return _UNKNOWN
@@ -355,14 +353,14 @@ class Aliasing:
         match node:
             case ast.Subscript(value=owner, ctx=ast.Store() | ast.Del()):
                 yield Mutation(node, owner, "assigns to an element")
-            case ast.AugAssign(target=ast.Name() | ast.Attribute() as target, value=value):
+            case ast.AugAssign(target=ast.Name() | ast.Attribute() as target):
                 held = _read_value(target, frame)
                 if held.may(Kind.TENSOR | Kind.CONTAINER | Kind.UNKNOWN | Kind.OBJECT) or not held.kinds:
                     yield Mutation(node, target, "is changed in place by an augmented assignment")
             case ast.Call():
                 callee = facts.value(node.func)
-                for target in callee.targets:
-                    yield from self._target_mutations(target, node, frame)
+                for called in callee.targets:
+                    yield from self._target_mutations(called, node, frame)
                 yield from self._keyword_mutations(node)
                 if not callee.targets and isinstance(node.func, ast.Attribute):
                     name = node.func.attr

@@ -15,6 +15,7 @@ from enum import Enum
 from graphmend.flow.aliasing import Aliasing, Mutation, Origin, Source, aliasing_of, bind_arguments
 from graphmend.flow.frames import Frame, Frames, frames_of
 from graphmend.flow.program import Program
+from graphmend.flow.text import brief
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
@@ -230,7 +231,7 @@ class Effects:
         for mutation in self.aliasing.mutations_of(node, frame):
             if not _all_fresh(self.aliasing.sources_of(mutation, frame), inside):
                 line = getattr(mutation.node, "lineno", 0)
-                yield Doing(Effect.MUTATES, f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node=node)
+                yield Doing(Effect.MUTATES, f"changes `{brief(mutation.target)}` ({mutation.what})", line, node=node)
 
     def _decisions(self, node: ast.AST, frame: Frame) -> Iterator[Doing]:
         """Places where Python asks for the truth of a value, or raises."""
@@ -281,7 +282,7 @@ class Effects:
             called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
             names = {target.name for target in frame.facts.value(called).targets if isinstance(target, ExternalName)}
             if not names or not names <= PURE_CONTEXTS:
-                what = f"enters the context manager `{_brief(item.context_expr)}`"
+                what = f"enters the context manager `{brief(item.context_expr)}`"
                 yield Doing(Effect.UNKNOWN, what, item.context_expr.lineno, node=node)
 
     def _property(
@@ -309,7 +310,7 @@ class Effects:
                 if index is None or piece is None:
                     continue
                 if index.may(_DATA) or (index.may(Kind.UNKNOWN) and holder.may(Kind.TENSOR | Kind.UNKNOWN)):
-                    what = f"indexes `{_brief(node.value)}` with `{_brief(piece)}`, which may be out of range"
+                    what = f"indexes `{brief(node.value)}` with `{brief(piece)}`, which may be out of range"
                     yield Doing(Effect.FAILS, what, node.lineno, node=node)
                     return
 
@@ -318,16 +319,16 @@ class Effects:
     ) -> Iterator[Doing]:
         a, b = frame.facts.value(left), frame.facts.value(right)
         if a.may(Kind.OBJECT) or b.may(Kind.OBJECT):
-            yield Doing(Effect.UNKNOWN, f"uses an operator on an object (`{_brief(node)}`)", node.lineno, node=node)
+            yield Doing(Effect.UNKNOWN, f"uses an operator on an object (`{brief(node)}`)", node.lineno, node=node)
         if isinstance(b.constant, (int, float)) and b.constant:
             return
         if isinstance(op, (ast.FloorDiv, ast.Mod)) and (a.depends_on_data or b.depends_on_data):
             if "float" not in (a.dtype, b.dtype) or a.may(Kind.SCALAR) or b.may(Kind.SCALAR):
-                yield Doing(Effect.FAILS, f"may divide integers by zero (`{_brief(node)}`)", node.lineno, node=node)
+                yield Doing(Effect.FAILS, f"may divide integers by zero (`{brief(node)}`)", node.lineno, node=node)
         elif isinstance(op, (ast.Div, ast.Pow)) and not (a.is_tensor or b.is_tensor) and (a.may(_DATA) or b.may(_DATA)):
             yield Doing(
                 Effect.FAILS,
-                f"computes with a number read from a tensor, which may fail (`{_brief(node)}`)",
+                f"computes with a number read from a tensor, which may fail (`{brief(node)}`)",
                 node.lineno,
                 node=node,
             )
@@ -346,9 +347,10 @@ class Effects:
                 yield from self._object(cls, callee, node, frame, callees)
         if not callee.targets and not callee.classes and self._reads_static(node, callee, frame):
             return
-        base_class = callee.targets and all(isinstance(target, ObjectMethod) for target in callee.targets)
-        if not known or (callee.may(Kind.UNKNOWN | Kind.STATIC) and not base_class):
-            yield Doing(Effect.UNKNOWN, f"calls `{_brief(node.func)}`, which is not known", node.lineno, node=node)
+        # What is known of a method does not hang on which of the possible objects it is read from.
+        method = callee.targets and all(isinstance(target, (TensorMethod, ObjectMethod)) for target in callee.targets)
+        if not known or (callee.may(Kind.UNKNOWN | Kind.STATIC) and not method):
+            yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node.lineno, node=node)
         # What is handed to a call may be called by it.
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for target in frame.facts.value(argument).targets:
@@ -393,13 +395,13 @@ class Effects:
             case ObjectMethod(owner=owner, name=name):
                 yield from self._object_method(owner, name, node, frame)
             case _:
-                yield Doing(Effect.UNKNOWN, f"calls `{_brief(node.func)}`, which is not known", node.lineno, node=node)
+                yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node.lineno, node=node)
 
     def _external(self, name: str, node: ast.Call, frame: Frame) -> Iterator[Doing]:
         if name in self.program.torch.selections or name in PURE_CONTEXTS or name in _PURE_STATIC:
             return
         if name in _MESSAGES or name.startswith(("logging.", "warnings.")):
-            yield Doing(Effect.MESSAGE, f"emits a message (`{_brief(node.func)}`)", node.lineno, node=node)
+            yield Doing(Effect.MESSAGE, f"emits a message (`{brief(node.func)}`)", node.lineno, node=node)
             return
         signature = self.program.torch.function(name)
         if signature is not None:
@@ -412,9 +414,9 @@ class Effects:
             )
             return
         if name in _READING and any(frame.facts.value(argument).depends_on_data for argument in node.args):
-            yield Doing(Effect.READS, f"reads the value of a tensor (`{_brief(node)}`)", node.lineno, node=node)
+            yield Doing(Effect.READS, f"reads the value of a tensor (`{brief(node)}`)", node.lineno, node=node)
         elif name.startswith("math.") and any(frame.facts.value(argument).depends_on_data for argument in node.args):
-            yield Doing(Effect.READS, f"reads the value of a tensor (`{_brief(node)}`)", node.lineno, node=node)
+            yield Doing(Effect.READS, f"reads the value of a tensor (`{brief(node)}`)", node.lineno, node=node)
         if not self.program.python.is_pure(name) and not _is_exception(name):
             yield Doing(Effect.UNKNOWN, f"calls `{name}`, which is not known to be pure", node.lineno, node=node)
 
@@ -463,7 +465,7 @@ class Effects:
     def _object(
         self, cls: object, callee: Value, node: ast.Call, frame: Frame, callees: list[Frame] | None
     ) -> Iterator[Doing]:
-        line, text = node.lineno, _brief(node.func)
+        line, text = node.lineno, brief(node.func)
         if isinstance(cls, Class):
             is_module = self.program.is_module(cls)
             method = self.program.index.method(cls, "forward" if is_module else "__call__")
@@ -505,17 +507,17 @@ class Effects:
                 yield Doing(Effect.UNKNOWN, f"calls the method `{name}` of a container", line, node=node)
             return
         if owner.startswith("logging."):
-            yield Doing(Effect.MESSAGE, f"logs a message (`{_brief(node.func)}`)", line, node=node)
+            yield Doing(Effect.MESSAGE, f"logs a message (`{brief(node.func)}`)", line, node=node)
             return
         if self.program.torch.is_module_class(owner):
             if name in REGISTERING:
                 attr = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
                 receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-                yield Doing(Effect.WRITES, f"registers `{attr}`", line, str(attr), node, receiver)
+                yield Doing(Effect.WRITES, f"registers `{attr!s}`", line, str(attr), node, receiver)
                 return
             if name in _MODULE_READERS:
                 return
-        yield Doing(Effect.UNKNOWN, f"calls `{_brief(node.func)}`, which is not known to be pure", line, node=node)
+        yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known to be pure", line, node=node)
 
     def _construct(self, cls: Class, node: ast.Call, frame: Frame, callees: list[Frame] | None) -> Iterator[Doing]:
         if self.program.is_module(cls):
@@ -659,11 +661,6 @@ def _is_off(value: ast.expr | None, frame: Frame, missing: bool) -> bool:
         return missing
     constant = frame.facts.value(value).constant
     return constant is False or (isinstance(constant, (int, float)) and constant == 0)
-
-
-def _brief(node: ast.AST, width: int = 60) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def effects_of(program: Program) -> Effects:

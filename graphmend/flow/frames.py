@@ -48,7 +48,7 @@ class Frames:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._frames: dict[Function, Frame] = {}
-        self._special: dict[tuple[Function, tuple[tuple[str, Kind], ...]], Frame] = {}
+        self._special: dict[tuple[Function, tuple[tuple[str, int], ...]], Frame] = {}
 
     def frame(self, function: Function, facts: Facts | None = None) -> Frame:
         """The frame of a function; ``facts`` saves interpreting it once more."""

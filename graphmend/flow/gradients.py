@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from graphmend.flow.frames import Frame
 from graphmend.flow.program import Program
+from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.signatures import Signature
 
@@ -125,7 +126,7 @@ class Gradients:
                 return self._all_leaves(parts)
             case ast.Call():
                 return self._call_leaves(node)
-        raise Unknown(f"which tensors `{_brief(node)}` reads is not known", node.lineno)
+        raise Unknown(f"which tensors `{brief(node)}` reads is not known", node.lineno)
 
     def _all_leaves(self, nodes: Iterable[ast.expr]) -> frozenset[str]:
         return frozenset(leaf for node in nodes for leaf in self.leaves(node))
@@ -139,7 +140,7 @@ class Gradients:
         while isinstance(root, ast.Attribute):
             root = root.value
         if not path or not isinstance(root, ast.Name) or self.inner(root) is not None:
-            raise Unknown(f"which tensors `{_brief(node)}` reads is not known", node.lineno)
+            raise Unknown(f"which tensors `{brief(node)}` reads is not known", node.lineno)
         return frozenset((path,))
 
     def _call_leaves(self, node: ast.Call) -> frozenset[str]:
@@ -160,7 +161,7 @@ class Gradients:
             if not classes <= _WITHOUT_PARAMETERS:
                 path = path_of(node.func)
                 if not path:
-                    raise Unknown(f"the parameters of `{_brief(node.func)}` are not known", node.lineno)
+                    raise Unknown(f"the parameters of `{brief(node.func)}` are not known", node.lineno)
                 own = frozenset((path,))
             return own | self._all_leaves([*node.args, *(keyword.value for keyword in node.keywords)])
         names = {target.name for target in self.value(node.func).targets if isinstance(target, ExternalName)}
@@ -173,7 +174,7 @@ class Gradients:
             "builtins.abs",
         }:
             return self._all_leaves(node.args)
-        raise Unknown(f"which tensors `{_brief(node.func)}` reads is not known", node.lineno)
+        raise Unknown(f"which tensors `{brief(node.func)}` reads is not known", node.lineno)
 
     # ---------------------------------------------------------------- boundedness
 
@@ -274,8 +275,3 @@ def path_of(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _brief(node: ast.AST, width: int = 60) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= width else text[: width - 1] + "…"
