@@ -43,14 +43,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--mender", type=shlex.split, default=default_mender(), metavar="CMD", help="command that mends"
     )
     parser.add_argument("--scope", choices=("tree", "parts"), help="mend the whole copy, or the files that matter")
-    parser.add_argument("--rounds", type=int, help="turns of timing a side; 0 measures no times")
+    parser.add_argument("--turns", type=int, default=60, help="turns of each timed process; 0 measures no times")
     parser.add_argument("--jobs", type=int, default=1, help="builds to measure at once")
     parser.add_argument("--work", type=Path, help="keep copies and records in this folder, which must not exist")
     parser.add_argument("--json", type=Path, help="write everything that was measured to this file")
     parser.add_argument("--write-readme", action="store_true", help="write the table to README.md beside this program")
     options = parser.parse_args(arguments)
-    if options.rounds is None:
-        options.rounds = 8 if options.quick else 30
     options.scope = options.scope or ("parts" if options.quick else "tree")
     return options
 
@@ -90,10 +88,17 @@ def run_all(options: argparse.Namespace, builds: list[Build], trees: Trees, work
     results = []
     for build, measured in zip(builds, everything, strict=True):
         timed: timing.Timing | str | None = None
-        if options.rounds:
+        if options.turns:
             store = work / "builds" / build.name
             try:
-                timed = timing.measure(build.name, store, trees.before, trees.after, options.rounds)
+                timed = timing.measure(
+                    build.name,
+                    store,
+                    trees.before,
+                    trees.after,
+                    turns=options.turns,
+                    pairs=1 if options.quick else 5,
+                )
             except timing.TimingError as error:
                 timed = str(error)
             print(f"{build.name}: timed", file=sys.stderr, flush=True)

@@ -129,7 +129,9 @@ Not counted, because stock `torch.compile` of the unmended model shows the very 
 cache was filled one call earlier under compile:
 
 {granted}
-*Eager time ratio* is the median CPU time of a call after mending divided by that before, two processes taking turns.
+*Eager time ratio* is the CPU time of a call after mending divided by that before: two processes take turns, the fastest
+calls of neighbouring turns are compared, and the median counts, of turns and of five pairs of processes. Two copies of
+the same code differ by a few percent this way.
 *Cache hit*: in a second process everything that was compiled came out of Inductor's cache.
 
 ## How to run it

@@ -1,7 +1,9 @@
-"""Eager time after mending against before: two processes that take turns.
+"""Eager time after mending against before: pairs of processes that take turns.
 
-Both are measured in CPU time of one thread. On a shared machine wall time also counts what other programs do, which is
-many times the effect looked for.
+What is measured is CPU time of one thread: on a shared machine wall time also counts what other programs do. Three
+things remain, and each is met in its own way: caches that other programs fill (of each turn only the fastest call
+counts), a machine that gets slower or faster meanwhile (turns are compared with their neighbours, and go before, after,
+after, before), and the luck of one process with its memory layout (there are several pairs, and the median counts).
 """
 
 from __future__ import annotations
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
 LIMIT = 1.05
 """Most that eager time may grow by."""
 
-BLOCK_SECONDS = 0.15
-"""How long one turn lasts."""
+CALLS = 5
+"""Calls of one turn."""
+
+MOST_PAIRS = 7
+"""Pairs of processes that are tried at most, before a ratio above the limit is believed."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,15 @@ class Timing:
     """The result for one build.
 
     Attributes:
-        ratio: median after divided by median before.
-        before: median seconds of one call before.
+        ratio: time after divided by time before: the median of the pairs.
+        pairs: the ratio of each pair of processes.
+        before: median CPU seconds of one call before.
         after: the same after.
         calls: calls that each side made.
     """
 
     ratio: float
+    pairs: tuple[float, ...]
     before: float
     after: float
     calls: int
@@ -93,31 +100,42 @@ class Side:
         return [float(value) for value in json.loads(answer)]
 
 
-def measure(build: str, store: Path, before: Path, after: Path, rounds: int) -> Timing:
+def measure(build: str, store: Path, before: Path, after: Path, *, turns: int, pairs: int) -> Timing:
     """Times a build on two trees. The weights must have been saved before; raises TimingError if a process fails.
 
-    Turns go before, after, after, before: a machine that gets slower or faster meanwhile favours neither. When the
-    ratio is above the limit, another pair of processes is measured and everything counts: one disturbed stretch, or
-    one unlucky layout of memory, decides nothing.
+    Args:
+        build: name of the build.
+        store: folder with its weights.
+        before: folder of the unmended copy.
+        after: folder of the mended one.
+        turns: turns of each process.
+        pairs: pairs of processes; more are tried while the ratio is above the limit.
     """
     jobs = []
     for side, tree in (("before", before), ("after", after)):
         path = store / f"timing-{side}.json"
         Job(str(tree), build, str(store), side, ()).write(path)
         jobs.append(path)
-    samples: tuple[list[float], list[float]] = ([], [])
-    for _attempt in range(3):
-        with ExitStack() as stack:
-            sides = [stack.enter_context(Side(job, store)) for job in jobs]
-            once = statistics.median([*sides[0].calls(5), *sides[1].calls(5)])
-            count = max(1, min(200, round(BLOCK_SECONDS / once)))
-            for index in range(rounds):
-                for which in (0, 1) if index % 2 == 0 else (1, 0):
-                    samples[which].extend(sides[which].calls(count))
-        medians = [statistics.median(values) for values in samples]
-        if medians[1] <= LIMIT * medians[0]:
-            break
-    return Timing(medians[1] / medians[0], medians[0], medians[1], len(samples[0]))
+    ratios: list[float] = []
+    fastest: tuple[list[float], list[float]] = ([], [])
+    while len(ratios) < pairs or (statistics.median(ratios) > LIMIT and len(ratios) < MOST_PAIRS):
+        one, other = _pair(jobs, store, turns)
+        ratios.append(statistics.median(late / early for early, late in zip(one, other, strict=True)))
+        fastest[0].extend(one)
+        fastest[1].extend(other)
+    medians = [statistics.median(values) for values in fastest]
+    return Timing(statistics.median(ratios), tuple(ratios), medians[0], medians[1], CALLS * len(fastest[0]))
+
+
+def _pair(jobs: list[Path], store: Path, turns: int) -> tuple[list[float], list[float]]:
+    """The fastest call of each turn, before and after."""
+    with ExitStack() as stack:
+        sides = [stack.enter_context(Side(job, store)) for job in jobs]
+        fastest: tuple[list[float], list[float]] = ([], [])
+        for turn in range(turns):
+            for which in (0, 1) if turn % 2 == 0 else (1, 0):
+                fastest[which].append(min(sides[which].calls(CALLS)))
+    return fastest
 
 
 def serve(job: Job) -> None:
@@ -132,15 +150,17 @@ def serve(job: Job) -> None:
     with torch.no_grad():
         for _ in range(5):
             model(**arguments)
+        # What the imports left would cost every collection a fifth of a second; collecting is done between turns.
+        gc.collect()
+        gc.freeze()
+        gc.disable()
         for line in sys.stdin:
             gc.collect()
-            gc.disable()
             times = []
             for _ in range(int(line)):
                 start = time.thread_time_ns()
                 model(**arguments)
                 times.append((time.thread_time_ns() - start) / 1e9)
-            gc.enable()
             print(json.dumps(times), file=answers, flush=True)
 
 

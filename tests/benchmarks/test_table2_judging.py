@@ -158,7 +158,7 @@ def records(build: str, graphs: int, breaks: int = 0, skipped: int = 0) -> Measu
 
 
 def test_a_whole_row_passes() -> None:
-    result = judge(BUILDS["t5"], records("t5", 1), Timing(1.0, 1.0, 1.0, 9))
+    result = judge(BUILDS["t5"], records("t5", 1), Timing(1.0, (1.0,), 1.0, 1.0, 9))
     assert (result.before, result.after, result.whole, result.equal, result.passed) == (3, 0, True, True, True)
     assert "| 3 | 0 (whole) | 0 | yes | 1.000 | not measured |" in table.markdown([result])
     assert not table.details([result])
@@ -184,7 +184,7 @@ def test_no_graph_at_all_is_a_miss() -> None:
 
 
 def test_slower_eager_is_a_miss() -> None:
-    result = judge(BUILDS["t5"], records("t5", 1), Timing(1.06, 1.0, 1.06, 9))
+    result = judge(BUILDS["t5"], records("t5", 1), Timing(1.06, (1.06,), 1.0, 1.06, 9))
     assert result.misses == ("eager time grows by 1.060, at most 1.05 allowed",)
 
 

@@ -42,13 +42,13 @@ def test_the_quick_models_reach_their_targets() -> None:
 
 
 def test_nothing_hangs_on_a_name() -> None:
-    done = benchmark("--quick", "--renamed", "--rows", "t5", "phi", "--rounds", "0")
+    done = benchmark("--quick", "--renamed", "--rows", "t5", "phi", "--turns", "0")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_comparison_notices_nothing_where_nothing_changed() -> None:
     # A mender that does nothing: graphs miss their target, and every comparison must be empty.
-    done = benchmark("--quick", "--rows", "phi", "--rounds", "0", "--mender", f"{sys.executable} -c pass")
+    done = benchmark("--quick", "--rows", "phi", "--turns", "0", "--mender", f"{sys.executable} -c pass")
     assert done.returncode == 1, done.stdout + done.stderr
     row = next(line for line in done.stdout.splitlines() if line.startswith("| Phi"))
     assert row.split(" | ")[1:5] == ["5", "5 !", "0", "yes"], done.stdout
