@@ -30,6 +30,9 @@ def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
         return f"the new text has characters that {source.encoding} cannot express ({error.reason})"
     except SyntaxError as error:
         return f"the result does not parse ({error.msg}, line {error.lineno})"
+    strange = next((edit for edit in edits if not _is_round(edit.replacement)), None)
+    if strange is not None:
+        return f"the new text in line {strange.range.line} is not read as it is written"
     result = dict(_statements(after, trees[1]))
     for (start, end), description in _statements(source, trees[0]):
         if any(edit.start < end and start < edit.end for edit in edits):
@@ -45,6 +48,19 @@ def _parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes and the like are the file's own affair
         return ast.parse(text)
+
+
+def _is_round(text: str) -> bool:
+    """Whether new statements, with their comments and blank lines, come back unchanged from a concrete syntax tree."""
+    block = text.strip("\r\n")
+    if not block.startswith("@"):
+        return True
+    import libcst  # slow to load, and only needed where something is about to be written
+
+    try:
+        return libcst.parse_module(block).code == block
+    except libcst.ParserSyntaxError:
+        return False
 
 
 def _statements(source: SourceText, tree: ast.Module) -> Iterator[tuple[tuple[int, int], str]]:

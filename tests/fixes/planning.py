@@ -16,12 +16,17 @@ from graphmend.regions.impact import parents_of
 from graphmend.source.edits import apply_edits
 
 
-def plan_at(path: Path, line: int, transform: str = "outline", **arguments: object) -> tuple[Fix | Refusal, str]:
-    """The plan for the statement that begins in a line, and the text of the file with its edits."""
+def plan_at(
+    path: Path, line: int, torchscript: tuple[str, ...] = (), times: int = 1, **arguments: object
+) -> tuple[Fix | Refusal, str]:
+    """The plan of outline for the statement that begins in a line, and the text of the file with its edits.
+
+    With ``times`` the plan is made several times, and must be the same each time.
+    """
     found: list[tuple[Fix | Refusal, str]] = []
     before = threading.stack_size(256 * 1024 * 1024)
     try:
-        thread = threading.Thread(target=lambda: found.append(_plan(path, line, transform, arguments)))
+        thread = threading.Thread(target=lambda: found.append(_plan(path, line, torchscript, times, arguments)))
         thread.start()
         thread.join()
     finally:
@@ -29,7 +34,9 @@ def plan_at(path: Path, line: int, transform: str = "outline", **arguments: obje
     return found[0]
 
 
-def _plan(path: Path, line: int, transform: str, arguments: dict[str, object]) -> tuple[Fix | Refusal, str]:
+def _plan(
+    path: Path, line: int, torchscript: tuple[str, ...], times: int, arguments: dict[str, object]
+) -> tuple[Fix | Refusal, str]:
     sys.setrecursionlimit(20_000)
     index = Index()
     module = index.load(str(path))
@@ -44,8 +51,18 @@ def _plan(path: Path, line: int, transform: str, arguments: dict[str, object]) -
                 and not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
             ):
                 node = getattr(statement, "test", getattr(statement, "value", statement))
-                site = Site(program, function, program.facts(function), statement, node, parents_of(function))
-                plan = TRANSFORMS[transform].plan(site, arguments)
+                site = Site(
+                    program,
+                    function,
+                    program.facts(function),
+                    statement,
+                    node,
+                    parents_of(function),
+                    torchscript=torchscript,
+                )
+                plans = [TRANSFORMS["outline"].plan(site, arguments) for _ in range(times)]
+                assert len(set(plans)) == 1
+                plan = plans[0]
                 edits = plan.edits if isinstance(plan, Fix) else ()
                 return plan, apply_edits(module.source.text, edits)
     raise AssertionError(f"no traced statement begins in line {line}")

@@ -62,7 +62,8 @@ def load(source: str, folder: Path) -> ModuleType:
     path = folder / f"run_{next(_NUMBERS)}.py"
     path.write_text(source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location("mended", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["mended"] = module
     spec.loader.exec_module(module)

@@ -1,9 +1,9 @@
 """Runs the Markdown files beside this one.
 
-A section is one case: a ``python`` block, and after the word "becomes" another one, what ``--fix`` makes of it. A block
-that begins with ``def`` is the body of a module class behind the usual imports; what comes before its first ``def
-forward`` in the second block is new code of the module. ``# refused: obligation`` behind a statement says that its
-finding has no fix, and why; more words behind a colon must occur in the reason. A block that begins with ``# file: name.py`` is
+A section is one case: a ``python`` block, and after the word "becomes" another one, what ``--fix`` makes of it. A
+block that begins with ``def`` is the body of a module class behind the usual imports; what comes before its first
+method in the second block is new code of the module. ``# refused: obligation`` behind a statement says that its finding
+has no fix, and why; more words behind a colon must occur in the reason. A block that begins with ``# file: name.py`` is
 another file of the package.
 
 Each result is mended once more, which must change nothing.
@@ -26,7 +26,18 @@ SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n?)*)", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 REFUSED = re.compile(r"# refused: (\S+?)(?:: (.*))?$")
 RULES = ("GM104", "GM201", "GM301", "GM302", "GM303")
-HEAD = "import logging\nimport warnings\nfrom typing import Optional\n\n{}import torch\nfrom torch import nn\n\nlogger = logging.getLogger(__name__)\n\n\n"
+HEAD = """\
+import logging
+import warnings
+from typing import Optional
+
+{}import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+"""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Runs code before and after outline, in eager and compiled into one graph: the same text, records, exceptions, values."""
+"""Runs code before and after outline, in eager and compiled into one graph: the same messages, exceptions, values."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ class Model(nn.Module):
         self.limit = 0.75
         self.register_buffer("table", torch.arange(3.0))
 
-    def forward(self, x, mask: torch.Tensor = None, n: int = 1, flag: bool = False, name: str = "layer", names=("a", "b")):
+    def forward(
+        self, x, mask: torch.Tensor = None, n: int = 1, flag: bool = False, name: str = "layer", names=("a", "b")
+    ):
 """
 
 
@@ -97,38 +100,151 @@ GOOD, BAD, ODD = tensor(0.5, 1.0, 2.0), tensor(-1.0, 0.0, 3.0), tensor(float("na
 
 # -------------------------------------------------------------------- single statements
 
-CASES = {
-    "message": 'print("x", x, n, name, flag, None, sep="|")',
-    "empty print": "print()",
-    "metadata": 'print(f"{x.shape} {x.dtype} {x.device} {x.ndim} {x.numel()} {tuple(x.shape)[0] + 1:>4}")',
-    "numbers": 'print(f"{x.mean():.3f} {x.max().item()} {int(x.sum().nan_to_num(0.0))} {x.tolist()}")',
-    "module values": 'print(self.scale, self.limit, self.training, LIMIT, self.table, type(self).__name__)',
-    "containers": 'print(names, names[0], [x, n], {"a": x.sum(), "b": (n, name)}, len(names))',
-    "formats": 'print("%s and %d" % (name, n), "{} {:.2f}".format(name, self.scale), "a" + name)',
-    "log": 'logger.warning("at %s: %s of %d", name, x.shape, n)\nlogging.info("root %s", x)\nlogger.debug("never %s", x)',
-    "log keywords": 'logger.log(logging.ERROR, "%s", x.sum(), extra={"n": n})',
-    "warning": 'warnings.warn(f"limit {self.limit}", FutureWarning)\nwarnings.warn(DeprecationWarning("old"))',
-    "comprehension": 'print([f"{v:.1f}" for v in x.tolist()], sum(k for k in range(n)), {k: len(k) for k in names})',
-    "conditional expression": 'print("big" if n > 2 else name, n and name)',
-    "loop": 'for i in range(2):\n    print(i, x[i])\n    x = x + 1',
-    "then changed in place": 'y = x + 1\nprint(y)\ny.mul_(2)\nprint(y)\nx = y',
-    "bare raise of a class": "if (x < 0).any():\n    raise ValueError",
-    "raise": 'if (x < 0).any():\n    raise ValueError(f"negative {x} at {name!r}\\n\\"quoted\\" \\\\ {n}")',
-    "raise with arguments": "if not (x >= 0).all():\n    raise KeyError(name, n, names)",
-    "raise of an own class": 'if torch.isnan(x).any() or torch.isinf(x).any():\n    raise Odd("odd", n)',
-    "raise from none": 'if (x > 2).any() and not torch.isnan(x).any():\n    raise RuntimeError("large") from None',
-    "static conjunct": 'if mask is not None and (mask < 0).any():\n    raise ValueError(f"mask {mask}")',
-    "chain": 'if (x < 0).any():\n    print("negative")\nelif torch.isnan(x).any():\n    logger.error("nan in %s", name)\nelse:\n    warnings.warn("fine")',
-    "else stays": 'if (x < 0).any():\n    raise ValueError("negative")\nelse:\n    x = x + 1\nx = x * 2',
-    "elif stays": 'if (x < 0).any():\n    raise ValueError("negative")\nelif flag:\n    x = x + 1\nelse:\n    x = x - 1',
-    "in an elif": 'if flag:\n    x = x + 1\nelif (x < 0).any():\n    raise ValueError("negative")',
-    "several elements": 'if x > 0:\n    raise ValueError("unclear")',
-    "nested": 'if (x < 0).any():\n    if flag:\n        print("flag", x)\n    elif n > 1:\n        raise ValueError(n)\n    else:\n        print(n)\n    print("end")',
-    "partial only when bad": 'if (x < 0).any():\n    raise ValueError("in " + names[n])',
-    "message in front of a selection": 'if (x < 0).any():\n    print("negative", x)\n    logger.error("%s", n)\n    x = torch.relu(x)',
-    "message behind a selection": 'if (x < 0).any():\n    x = torch.relu(x)\n    warnings.warn(f"clamped {x}")',
-    "text operands": 'if (x < 0).any():\n    print((x < 0).sum(), x.min(), x[0], x.argmax().item())',
-}  # fmt: skip
+
+def sections(text: str) -> dict[str, str]:
+    """Pieces of code by the comments that head them."""
+    parts = re.split(r"^# (.*)\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], (part.strip("\n") for part in parts[2::2])))
+
+
+CASES = sections("""
+# message
+print("x", x, n, name, flag, None, sep="|")
+
+# empty print
+print()
+
+# metadata
+print(f"{x.shape} {x.dtype} {x.device} {x.ndim} {x.numel()} {tuple(x.shape)[0] + 1:>4}")
+
+# numbers
+print(f"{x.mean():.3f} {x.max().item()} {int(x.sum().nan_to_num(0.0))} {x.tolist()}")
+
+# module values
+print(self.scale, self.limit, self.training, LIMIT, self.table, type(self).__name__)
+
+# containers
+print(names, names[0], [x, n], {"a": x.sum(), "b": (n, name)}, len(names))
+
+# formats
+print("%s and %d" % (name, n), "{} {:.2f}".format(name, self.scale), "a" + name)
+
+# log
+logger.warning("at %s: %s of %d", name, x.shape, n)
+logging.info("root %s", x)
+logger.debug("never %s", x)
+
+# log keywords
+logger.log(logging.ERROR, "%s", x.sum(), extra={"n": n})
+
+# warning
+warnings.warn(f"limit {self.limit}", FutureWarning)
+warnings.warn(DeprecationWarning("old"))
+
+# comprehension
+print([f"{v:.1f}" for v in x.tolist()], sum(k for k in range(n)), {k: len(k) for k in names})
+
+# conditional expression
+print("big" if n > 2 else name, n and name)
+
+# loop
+for i in range(2):
+    print(i, x[i])
+    x = x + 1
+
+# then changed in place
+y = x + 1
+print(y)
+y.mul_(2)
+print(y)
+x = y
+
+# bare raise of a class
+if (x < 0).any():
+    raise ValueError
+
+# raise
+if (x < 0).any():
+    raise ValueError(f"negative {x} at {name!r}\\n\\"quoted\\" \\\\ {n}")
+
+# raise with arguments
+if not (x >= 0).all():
+    raise KeyError(name, n, names)
+
+# raise of an own class
+if torch.isnan(x).any() or torch.isinf(x).any():
+    raise Odd("odd", n)
+
+# raise from none
+if (x > 2).any() and not torch.isnan(x).any():
+    raise RuntimeError("large") from None
+
+# static conjunct
+if mask is not None and (mask < 0).any():
+    raise ValueError(f"mask {mask}")
+
+# chain
+if (x < 0).any():
+    print("negative")
+elif torch.isnan(x).any():
+    logger.error("nan in %s", name)
+else:
+    warnings.warn("fine")
+
+# else stays
+if (x < 0).any():
+    raise ValueError("negative")
+else:
+    x = x + 1
+x = x * 2
+
+# elif stays
+if (x < 0).any():
+    raise ValueError("negative")
+elif flag:
+    x = x + 1
+else:
+    x = x - 1
+
+# in an elif
+if flag:
+    x = x + 1
+elif (x < 0).any():
+    raise ValueError("negative")
+
+# several elements
+if x > 0:
+    raise ValueError("unclear")
+
+# nested
+if (x < 0).any():
+    if flag:
+        print("flag", x)
+    elif n > 1:
+        raise ValueError(n)
+    else:
+        print(n)
+    print("end")
+
+# partial only when bad
+if (x < 0).any():
+    raise ValueError("in " + names[n])
+
+# message in front of a selection
+if (x < 0).any():
+    print("negative", x)
+    logger.error("%s", n)
+    x = torch.relu(x)
+
+# message behind a selection
+if (x < 0).any():
+    x = torch.relu(x)
+    warnings.warn(f"clamped {x}")
+
+# text operands
+if (x < 0).any():
+    print((x < 0).sum(), x.min(), x[0], x.argmax().item())
+""")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -144,12 +260,26 @@ def test_case(name: str, tmp_path: Path) -> None:
 
 
 # Forms that no built-in rule reports as observing.
-UNREPORTED = {
-    "nested without else": 'if (x < 0).any():\n    if flag:\n        print("flag", x)\n    print("end")',
-    "own name": 'if (x < 0).any():\n    message = f"negative {x}"\n    if flag:\n        message = message + name\n    raise ValueError(message)',
-    "assert": 'assert not (x < 0).any(), f"negative {x}"',
-    "assert of a number": "assert x.max().item() < 3",
-}
+UNREPORTED = sections("""
+# nested without else
+if (x < 0).any():
+    if flag:
+        print("flag", x)
+    print("end")
+
+# own name
+if (x < 0).any():
+    message = f"negative {x}"
+    if flag:
+        message = message + name
+    raise ValueError(message)
+
+# assert
+assert not (x < 0).any(), f"negative {x}"
+
+# assert of a number
+assert x.max().item() < 3
+""")
 
 
 @pytest.mark.parametrize("name", UNREPORTED)
@@ -177,15 +307,31 @@ def test_no_more_compilations_than_calls_need(tmp_path: Path) -> None:
 # -------------------------------------------------------------------- random programs
 
 CONDITIONS = (
-    "(x < 0).any()", "not (x > -0.5).all()", "torch.isnan(x).any() or torch.isinf(x).any()", "x.sum() > self.limit", "flag and (x > 1).any()",
-    "mask is not None and (mask < 0).any()", "(x > 0).all() and (x < 2).all()", "x.max() > n", "not (flag or n > 2) and (x != 1).any()",
-    "((x == 0) | (x == 1)).all()", "x[0] < self.table[1]",
-)  # fmt: skip
+    "(x < 0).any()",
+    "not (x > -0.5).all()",
+    "torch.isnan(x).any() or torch.isinf(x).any()",
+    "x.sum() > self.limit",
+    "flag and (x > 1).any()",
+    "mask is not None and (mask < 0).any()",
+    "(x > 0).all() and (x < 2).all()",
+    "x.max() > n",
+    "not (flag or n > 2) and (x != 1).any()",
+    "((x == 0) | (x == 1)).all()",
+    "x[0] < self.table[1]",
+)
 MESSAGES = (
-    'print("x", x)', 'print(f"{x.mean():.2f} {n} {name!r}", end=";")', 'logger.warning("at %s: %s", name, x.shape)', 'logger.info(f"step {n}"\n            " of many")',
-    'warnings.warn(f"limit {self.limit} {x.sum()}")', 'print(n, flag, mask is None, sep="|")', "print(names[0], len(names), x.dtype)", "print(self.table, self.scale * 2)",
-    'logging.error("%r", x[0])', "print([v for v in names], LIMIT)", 'print("mask", mask)',
-)  # fmt: skip
+    'print("x", x)',
+    'print(f"{x.mean():.2f} {n} {name!r}", end=";")',
+    'logger.warning("at %s: %s", name, x.shape)',
+    'logger.info(f"step {n}"\n            " of many")',
+    'warnings.warn(f"limit {self.limit} {x.mean()}")',
+    'print(n, flag, mask is None, sep="|")',
+    "print(names[0], len(names), x.dtype)",
+    "print(self.table, self.scale * 2)",
+    'logging.error("%r", x[0])',
+    "print([v for v in names], LIMIT)",
+    'print("mask", mask)',
+)
 RAISES = (
     'raise ValueError(f"bad {x} {name}")',
     "raise KeyError(name, n)",

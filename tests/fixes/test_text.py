@@ -170,8 +170,16 @@ def test_comments_stay_with_what_they_belong_to() -> None:
 
 def test_long_calls_are_wrapped() -> None:
     names = [f"value_number_{number}" for number in range(8)]
-    text = body(f"def forward(self, {', '.join(names[:4])},", f"            {', '.join(names[4:])}):", "    print(", *(f"        {n}," for n in names), "    )",
-                "    return 0")  # fmt: skip
+    text = body(
+        "def forward(",
+        "    self,",
+        *(f"    {name}," for name in names),
+        "):",
+        "    print(",
+        *(f"        {name}," for name in names),
+        "    )",
+        "    return 0",
+    )
     fixed = mend(text).decode()
     assert "def _print_model(\n    value_number_0,\n" in fixed
     assert "        _print_model(\n            value_number_0,\n" in fixed
@@ -219,44 +227,66 @@ def test_parameters_do_not_hide_what_the_text_uses() -> None:
     )
     fixed = mend(text).decode()
     assert (
-        "def _print_model(max_value, value, print_value, x_2, x):\n    print(max_value, max(value, 1), print_value, x_2, x)"
-        in fixed
+        "def _print_model(max_value, value, print_value, x_2, x):\n"
+        "    print(max_value, max(value, 1), print_value, x_2, x)" in fixed
     )
 
 
 # -------------------------------------------------------------------- the import
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("import torch\nfrom torch import nn\n", "import graphmend\nimport torch\nfrom torch import nn\n"),
-        ("import abc\nimport os\n\nimport torch\nfrom torch import nn\n", "import abc\nimport os\n\nimport graphmend\nimport torch\nfrom torch import nn\n"),
-        ("import abc\nimport einops\nfrom torch import nn\n", "import abc\nimport einops\nimport graphmend\nfrom torch import nn\n"),
-        ("from torch import nn\n", "import graphmend\nfrom torch import nn\n"),
-        ('"""Doc."""\nfrom __future__ import annotations\n\nfrom torch import nn\n',
-         '"""Doc."""\nfrom __future__ import annotations\n\nimport graphmend\nfrom torch import nn\n'),
-        ("import os\n\nfrom torch import nn\n\nfrom . import other\n", "import os\n\nimport graphmend\nfrom torch import nn\n\nfrom . import other\n"),
-        ("#!/usr/bin/python\n# Licence\n\nimport torch  # why\nfrom torch import nn\n",
-         "#!/usr/bin/python\n# Licence\n\nimport graphmend\nimport torch  # why\nfrom torch import nn\n"),
-        ("# Licence\nfrom torch import nn\n", "# Licence\nimport graphmend\nfrom torch import nn\n"),
-        ("import aaa\n# about nn\nfrom torch import nn\n", "import aaa\nimport graphmend\n# about nn\nfrom torch import nn\n"),
-        ("import graphmend\nfrom torch import nn\n", "import graphmend\nfrom torch import nn\n"),
-        ("from typing import TYPE_CHECKING\n\nfrom torch import nn\n\nif TYPE_CHECKING:\n    import graphmend\n", None),
-        ("try:\n    from torch import nn\nexcept ImportError:\n    nn = None\n", "import graphmend\n\ntry:\n    from torch import nn\nexcept ImportError:\n    nn = None\n"),
-        ('"""Doc."""\ntry:\n    from torch import nn\nexcept ImportError:\n    nn = None\n',
-         '"""Doc."""\n\nimport graphmend\n\ntry:\n    from torch import nn\nexcept ImportError:\n    nn = None\n'),
-    ],
-)  # fmt: skip
-def test_place_of_the_import(before: str, after: str | None) -> None:
-    rest = "\n\n" + PLAIN[PLAIN.index("class") :]
-    fixed = mend(before + rest).decode()
-    head = fixed[: fixed.index("\n\n@")]
-    if after is None:
-        assert "import graphmend as" in head or "import graphmend\n" in head.replace("    import graphmend\n", "")
-    else:
-        assert head == after
+IMPORTS = """
+import torch|from torch import nn
+import graphmend|import torch|from torch import nn
+
+import abc|import os||import torch|from torch import nn
+import abc|import os||import graphmend|import torch|from torch import nn
+
+import abc|import einops|from torch import nn
+import abc|import einops|import graphmend|from torch import nn
+
+from torch import nn
+import graphmend|from torch import nn
+
+'doc'|from __future__ import annotations||from torch import nn
+'doc'|from __future__ import annotations||import graphmend|from torch import nn
+
+import os||from torch import nn||from . import other
+import os||import graphmend|from torch import nn||from . import other
+
+#!/usr/bin/python|# Licence||import torch  # why|from torch import nn
+#!/usr/bin/python|# Licence||import graphmend|import torch  # why|from torch import nn
+
+# Licence|from torch import nn
+# Licence|import graphmend|from torch import nn
+
+import aaa|# about nn|from torch import nn
+import aaa|import graphmend|# about nn|from torch import nn
+
+import graphmend|from torch import nn
+import graphmend|from torch import nn
+
+try:|    from torch import nn|except ImportError:|    nn = None
+import graphmend||try:|    from torch import nn|except ImportError:|    nn = None
+
+'doc'|try:|    from torch import nn|except ImportError:|    nn = None
+'doc'||import graphmend||try:|    from torch import nn|except ImportError:|    nn = None
+"""
+
+
+@pytest.mark.parametrize("case", IMPORTS.strip().split("\n\n"))
+def test_place_of_the_import(case: str) -> None:
+    before, after = (f"{part}|".replace("|", "\n") for part in case.split("\n"))
+    fixed = mend(before + "\n\n" + PLAIN[PLAIN.index("class") :]).decode()
+    assert fixed[: fixed.index("\n\n@")] == after
     compile(fixed, "module.py", "exec")
+
+
+def test_import_that_is_not_always_made() -> None:
+    text = PLAIN.replace("import torch\n", "import torch\n\nif torch.cuda.is_available():\n    import graphmend\n\n", 1)
+    fixed = mend(text).decode()
+    assert fixed.startswith("import graphmend as _graphmend\nimport torch\n")
+    assert "@_graphmend.effect\n" in fixed
 
 
 def test_import_under_another_name() -> None:
@@ -308,8 +338,8 @@ def test_above_decorators_and_their_comments() -> None:
     )
     fixed = mend(text).decode()
     assert (
-        'N = 1\n\n\n@graphmend.effect\ndef _print_model(x):\n    print("x", x)\n\n\n# two words\n# about it\n@register\nclass'
-        in fixed
+        'N = 1\n\n\n@graphmend.effect\ndef _print_model(x):\n    print("x", x)\n\n\n'
+        "# two words\n# about it\n@register\nclass" in fixed
     )
 
 
