@@ -1,8 +1,9 @@
 """The arms of a selection while they are traced: both of them, whichever is taken at run time.
 
-What an arm does must not show unless it is taken. Two things could: an effect in an arm, and an error. Dynamo takes
-some errors (an operator that fails on fake tensors for their shapes, say) for errors in the program, and ends the
-compilation with them. In an arm they are made to break the graph instead, as anything does that cannot be traced.
+What an arm does must not show unless it is taken. So everything that would show is made to break the graph, as anything
+does that cannot be traced: effects; operators that draw random numbers or write what is not the arm's own; and errors.
+Some errors (an operator that fails on fake tensors for their shapes, say) Dynamo takes for errors in the program, and
+ends the compilation with them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ import functools
 import logging
 import threading
 from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from graphmend.runtime.tracing import at_trace_time, current_trace
 
@@ -24,6 +30,7 @@ class _Arms(threading.local):
 
     trace: tuple[object, int] | None = None
     depth: int = 0
+    created: list[torch.Tensor]
 
 
 _arms = _Arms()
@@ -36,11 +43,12 @@ def enter_arms() -> bool:
     Returns:
         Whether errors in an arm will break the graph. If not, the arms must not be traced.
     """
-    if not _failures_break():
+    if not _what_shows_breaks():
         return False
     trace = current_trace()
-    _arms.depth = _arms.depth + 1 if _arms.trace == trace else 1
-    _arms.trace = trace
+    if _arms.trace != trace or _arms.depth == 0:
+        _arms.trace, _arms.depth, _arms.created = trace, 0, []
+    _arms.depth += 1
     return True
 
 
@@ -48,6 +56,8 @@ def enter_arms() -> bool:
 def leave_arms() -> None:
     """Note the end of what :func:`enter_arms` began."""
     _arms.depth -= 1
+    if _arms.depth == 0:
+        _arms.created = []
 
 
 def _in_arms() -> bool:
@@ -60,9 +70,66 @@ def inside_arms() -> bool:
     return _in_arms()
 
 
+class _ShowsError(Exception):
+    """An operator in an arm does something that shows even if the arm is not taken."""
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees the operators that one step of an arm consists of."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not isinstance(operator, torch._ops.OpOverload):
+            return operator(*args, **kwargs)
+        given = _named(operator, args, kwargs)
+        if _is_random(operator, given) or _writes_statistics(given) or _writes_elsewhere(operator, given):
+            raise _ShowsError(f"{operator} in an arm of a selection")
+        result = operator(*args, **kwargs)
+        if not any(returned.alias_info for returned in operator._schema.returns):
+            _arms.created += _tensors(result)
+        return result
+
+
+def _named(operator: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    arguments = operator._schema.arguments
+    defaults = {argument.name: argument.default_value for argument in arguments if argument.has_default_value()}
+    return {**defaults, **dict(zip([argument.name for argument in arguments], args)), **kwargs}
+
+
+def _is_random(operator: torch._ops.OpOverload, given: dict[str, Any]) -> bool:
+    # Attention is marked for what it does with a dropout.
+    return torch.Tag.nondeterministic_seeded in operator.tags and given.get("dropout_p") != 0.0
+
+
+def _writes_statistics(given: dict[str, Any]) -> bool:
+    """Whether this is a normalization that updates its running statistics, which its schema does not say."""
+    return given.get("running_mean") is not None and given.get("training", given.get("use_input_stats")) is True
+
+
+def _writes_elsewhere(operator: torch._ops.OpOverload, given: dict[str, Any]) -> bool:
+    """Whether the operator writes into a tensor that was there before the arm."""
+    written = [a.name for a in operator._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    if not written:
+        return False
+    own = {_storage(tensor) for tensor in _arms.created}
+    return any(_storage(tensor) not in own for name in written for tensor in _tensors(given.get(name)))
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def _storage(tensor: torch.Tensor) -> StorageWeakRef:
+    return StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+
+
 @functools.cache
-def _failures_break() -> bool:
-    """Have an operator that fails in an arm break the graph; false if this version of torch offers no place for that.
+def _what_shows_breaks() -> bool:
+    """Have operators that must not show break the graph in arms; false if this version of torch offers no place for it.
 
     The step that runs an operator on fake tensors is made to report, in arms only, what it reports of an operator that
     fake tensors do not support.
@@ -77,14 +144,15 @@ def _failures_break() -> bool:
 
     @functools.wraps(run_node)
     def run(*args: Any, **kwargs: Any) -> Any:
-        try:
+        if not _in_arms():
             return run_node(*args, **kwargs)
+        try:
+            with _Watch():  # type: ignore[no-untyped-call]
+                return run_node(*args, **kwargs)
         except TorchDynamoException:
             raise
         except Exception as error:
-            if _in_arms():
-                raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
-            raise
+            raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
 
     utils.run_node = run
     # On the way both tell the log about it, one of them of an error.

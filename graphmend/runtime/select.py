@@ -16,6 +16,13 @@ from graphmend.runtime.tracing import enclosing_operators, is_static, known_true
 Result = TypeVar("Result")
 Gradient = Literal[False, "where", "cond"]
 
+# Not the others: `where` has no kernel for some, and Dynamo cannot say whether a complex one is a conjugate view.
+_SELECTED = frozenset(
+    {
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+        *(torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool),
+    }
+)
 _CONSTANTS = (str, torch.dtype, torch.device, torch.layout, torch.memory_format, enum.Enum)
 
 
@@ -144,7 +151,7 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
         and a.layout == b.layout == torch.strided
         and a.requires_grad == b.requires_grad
         and a.dim() == b.dim()
-        and not a.is_complex()  # Dynamo cannot say whether it is a conjugate view
+        and a.dtype in _SELECTED
         and all(known_true(m == n) for m, n in zip(a.shape, b.shape))
         and all(known_true(m == n) for m, n in zip(a.stride(), b.stride()))
     )

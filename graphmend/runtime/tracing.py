@@ -59,7 +59,12 @@ def known_true(condition: Any) -> bool:
 
 @at_trace_time(otherwise="vmap")
 def transform() -> str:
-    """The ``torch.func`` transform around the traced code: ``""``, ``"vmap"`` (anywhere on the stack) or ``"grad"``."""
+    """The transform around the traced code: ``""``, ``"vmap"`` (anywhere on the stack), or another of ``torch.func``.
+
+    Forward-mode differentiation is one, too.
+    """
+    if torch.autograd.forward_ad._current_level >= 0:
+        return "dual"
     if torch._C._functorch.maybe_current_level() is None:
         return ""
     from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
