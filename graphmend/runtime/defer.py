@@ -179,6 +179,7 @@ def _reports(value: object) -> bool:
     return isinstance(value, (str, int, float, complex, torch.dtype, logging.Logger, logging.LoggerAdapter, type(None)))
 
 
+_STOPPING = ("abort", "assert", "check", "exit", "fail", "quit", "raise", "valid", "verify")
 _MODULES = (logging, warnings, sys, torch)
 
 
@@ -187,14 +188,17 @@ def make_body(function: types.FunctionType, validates: bool | None) -> Body:
 
     Args:
         function: The function that the user wrote.
-        validates: Whether it may stop the program; None to find out, by a ``raise`` or an ``assert`` in it.
+        validates: Whether it may stop the program; None to find out, by a ``raise`` or an ``assert`` in it, or by the
+            name of something that it calls.
     """
     codes = list(_codes(function.__code__))
     instructions = [instruction for code in codes for instruction in dis.get_instructions(code)]
-    raises = any(instruction.opname == "RAISE_VARARGS" for instruction in instructions)
+    stops = any(instruction.opname == "RAISE_VARARGS" for instruction in instructions) or any(
+        name.lstrip("_").startswith(_STOPPING) for code in codes for name in code.co_names
+    )
     return Body(
         function=function,
-        validates=raises if validates is None else validates,
+        validates=stops if validates is None else validates,
         names=tuple({str(i.argval) for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}),
         wants_location="stacklevel" in repr([code.co_consts for code in codes]),
     )

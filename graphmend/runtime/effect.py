@@ -18,7 +18,7 @@ from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
 from graphmend.runtime.frames import inlined_only, is_inlined
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
-from graphmend.runtime.tracing import caller, enclosing_operators, transform
+from graphmend.runtime.tracing import at_trace_time, caller, enclosing_operators, transform
 
 Parameters = ParamSpec("Parameters")
 
@@ -90,13 +90,7 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         False when this call has to stay as it was.
     """
     # Not traced: Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did, before this call.
-    if not is_dynamo_compiling() or not is_inlined():
-        return False
-    # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
-    # Inside a transform the body would see other tensors than in eager (a batched one has no value of its own).
-    if torch.compiler.is_exporting() or transform() or inside_arms() or not _can_hold(enclosing_operators()):
-        return False
-    number = next_call(site)
+    number = _place(site) if is_dynamo_compiling() else -1
     if number < 0:
         return False
     tensors: list[torch.Tensor] = []
@@ -109,14 +103,20 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return True
 
 
-def _can_hold(operators: str) -> bool:
-    """Whether an effect inside of these operators runs, and in order; in ``torch.cond``, for one, it is lost."""
-    return all(name in _HOLDING_OPERATORS for name in operators.split())
-
-
-_HOLDING_OPERATORS = frozenset({"tag_activation_checkpoint", "autograd.Function"})
-
 inlined_only(_emit, with_callees=True)
+
+
+@at_trace_time(otherwise=-1)
+def _place(site: str) -> int:
+    """The number of this call of the effect in the graph that is being traced, or -1 if it cannot be part of it."""
+    # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
+    # Inside a transform the body would see other tensors than in eager: a batched one has no value of its own.
+    if not is_inlined() or torch.compiler.is_exporting() or transform() or inside_arms():
+        return -1
+    # In other operators, torch.cond for one, the effect would be lost.
+    if not {"tag_activation_checkpoint", "autograd.Function"}.issuperset(enclosing_operators().split()):
+        return -1
+    return next_call(site)
 
 
 def _check(function: Callable[..., object]) -> types.FunctionType:

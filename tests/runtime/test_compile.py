@@ -6,6 +6,7 @@ import copy
 import io
 import logging
 import pickle
+import sys
 import threading
 import warnings
 
@@ -133,6 +134,32 @@ def test_check_runs_at_its_place(backend):
         expected = see(function, X * scale)
         assert got.error is None or (type(got.error), got.error.args) == (type(expected.error), expected.error.args)
         assert sorted(got.text.splitlines()) == sorted(expected.text.splitlines())
+
+
+@graphmend.effect
+def leave(x):
+    if x.sum() > 0:
+        sys.exit(3)
+
+
+@graphmend.effect
+def compare(x):
+    torch.testing.assert_close(x, x * 0)
+
+
+@pytest.mark.parametrize("stop", [leave, compare])
+def test_what_stops_the_program_does_not_wait(stop):
+    def function(x):
+        say("before")
+        stop(x)
+        return shout(x)
+
+    compiled = graphmend.compile(function, backend="eager", fullgraph=True)
+    see(compiled, -X * 0)
+    EVENTS.clear()
+    with pytest.raises((SystemExit, AssertionError)):
+        compiled(X)
+    assert EVENTS == []
 
 
 def test_messages_before_an_error_are_not_lost(backend):
