@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from graphmend.fixes.site import Refused, Site
+from graphmend.flow.aliasing import matching_part
 from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import Frame
 from graphmend.flow.names import accessed
@@ -120,6 +121,26 @@ class Branch:
     call: ast.Call | None = None
     argument: ast.expr | None = None
 
+    def value(self, arm: Arm, position: int) -> ast.expr | None:
+        """The expression behind an arm's result; ``None`` if the arm leaves the target as it was.
+
+        Raises:
+            Refused: the value is assigned in a way that says nothing about it.
+        """
+        value = arm.results[position]
+        if value is not None:
+            return value
+        name = self.targets[position].name
+        written = [statement for statement in arm.statements if name in accessed([statement]).writes]
+        if not written:
+            return None
+        last = written[-1]
+        if isinstance(last, ast.Assign) and len(last.targets) == 1:
+            part = matching_part(last.targets[0], last.value, name)
+            if part is not None:
+                return part
+        raise Refused(Obligation.AGREEING_ARMS, f"what `{name}` is at the end of a side is not known", last.lineno)
+
 
 def read_branch(site: Site, frame: Frame) -> Branch:
     """The normal shape of the branch at a site.
@@ -141,7 +162,11 @@ class _Reader:
         if isinstance(parent, ast.IfExp) and parent.test is node:
             return Branch(self.expression(parent), Outcome.VALUE, (), parent, parent, True)
         if not (isinstance(statement, ast.If) and statement.test is node):
-            raise Refused(Obligation.SUPPORTED_FORM, "only `if` statements and conditional expressions become selections", statement.lineno)
+            raise Refused(
+                Obligation.SUPPORTED_FORM,
+                "only `if` statements and conditional expressions become selections",
+                statement.lineno,
+            )
         self.refuse_jumps(statement)
         if any(isinstance(each, ast.Return) for each in walk_scope([statement])):
             return self.returning(statement)
@@ -201,7 +226,9 @@ class _Reader:
         if not pairs or len(differing) != 1 or any(isinstance(each, ast.Starred) for each in differing[0]):
             return None
         for value in (calls[0].func, *(a for a, _ in pairs if a is not differing[0][0])):
-            if not all(isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for node in ast.walk(value)):
+            if not all(
+                isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for node in ast.walk(value)
+            ):
                 return None
         arms = [
             Arm(tuple(block), (value,), (block[-1],), statement)
@@ -274,7 +301,9 @@ class _Reader:
             return target.id in accessed(later).reads
         name = target.attr if isinstance(target, ast.Attribute) else ""
         nodes = [node for each in later for node in ast.walk(each)]
-        return any(isinstance(node, ast.Call) or (isinstance(node, ast.Attribute) and node.attr == name) for node in nodes)
+        return any(
+            isinstance(node, ast.Call) or (isinstance(node, ast.Attribute) and node.attr == name) for node in nodes
+        )
 
     def trailing_attributes(self, blocks: Sequence[tuple[Sequence[ast.stmt], bool]]) -> list[ast.Attribute]:
         """The attributes that every block assigns at its end."""
@@ -330,7 +359,9 @@ class _Reader:
                     raise Refused(Obligation.TOTAL_ARMS, "a side of the branch raises", node.lineno)
                 case ast.Break() | ast.Continue() if not _inside_loop(node, statement, self.frame):
                     word = type(node).__name__.lower()
-                    raise Refused(Obligation.SUPPORTED_FORM, f"a side of the branch leaves it with `{word}`", node.lineno)
+                    raise Refused(
+                        Obligation.SUPPORTED_FORM, f"a side of the branch leaves it with `{word}`", node.lineno
+                    )
 
 
 def _inside_loop(node: ast.AST, statement: ast.If, frame: Frame) -> bool:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from graphmend.fixes.emit import Style
 from graphmend.fixes.site import Refused, Site
@@ -108,7 +109,9 @@ class _Parter:
                 self.require_movable(each, ())
         self.require_pure(test)
         text, rewritten = self.joined(rest, ast.And() if conjunction else ast.Or())
-        return Condition(tuple(self.operand_text(value) for value in static), conjunction, text, tuple(self.operands), rewritten)
+        return Condition(
+            tuple(self.operand_text(value) for value in static), conjunction, text, tuple(self.operands), rewritten
+        )
 
     def depends_on_data(self, node: ast.expr) -> bool:
         """Whether an operand's truth hangs on a tensor."""
@@ -136,11 +139,15 @@ class _Parter:
                     self.require_movable(value, [*before, *values[:position]])
                 return
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self.require_movable(operand, before)
+                self.require_movable(operand, before)
+                return
             case ast.Call() if (read := self.read_tensor(node)) is not None:
-                return self.require_movable(read, before)
+                self.require_movable(read, before)
+                return
         if not _TotalAfter(self.site, before).is_total(node):
-            reason = f"`{self.text(node)}` would be evaluated also where the operands before it decide, and may fail there"
+            reason = (
+                f"`{self.text(node)}` would be evaluated also where the operands before it decide, and may fail there"
+            )
             raise Refused(Obligation.SAME_TRUTH, reason, node.lineno)
 
     def require_single(self, node: ast.expr) -> None:
@@ -208,19 +215,24 @@ class _Parter:
     def chained(self, node: ast.Compare, left: ast.expr) -> tuple[str, bool]:
         """``a < t < b`` as the conjunction of its comparisons."""
         operands = [left, *node.comparators]
-        if not all(isinstance(each, (ast.Name, ast.Constant)) for each in operands[1:-1]) or not self.site.facts.value(node).single:
+        if (
+            not all(isinstance(each, (ast.Name, ast.Constant)) for each in operands[1:-1])
+            or not self.site.facts.value(node).single
+        ):
             reason = f"`{self.text(node)}` compares in a chain; write the comparisons one by one"
             raise Refused(Obligation.SUPPORTED_FORM, reason, node.lineno)
         if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
             raise Refused(Obligation.SUPPORTED_FORM, f"`{self.text(node)}` compares in a chain", node.lineno)
         # What is between two comparisons is now text: the characters from one operand to the end of the next.
         source = self.site.source
-        texts = [source.text[source.span(a)[0] : source.span(b)[1]] for a, b in zip(operands, operands[1:])]
+        texts = [source.text[source.span(a)[0] : source.span(b)[1]] for a, b in pairwise(operands)]
         for last in operands[2:]:
             self.require_movable(last, operands[:2])
-        for a, b in zip(operands, operands[1:]):
+        for a, b in pairwise(operands):
             if not (self.site.facts.value(a).may(Kind.TENSOR) or self.site.facts.value(b).may(Kind.TENSOR)):
-                raise Refused(Obligation.SUPPORTED_FORM, f"a part of `{self.text(node)}` compares no tensor", node.lineno)
+                raise Refused(
+                    Obligation.SUPPORTED_FORM, f"a part of `{self.text(node)}` compares no tensor", node.lineno
+                )
         self.operands.append(node)
         text = texts[0]
         for each in texts[1:]:

@@ -23,7 +23,7 @@ _LESS = (ast.Lt, ast.LtE)
 _GREATER = (ast.Gt, ast.GtE)
 
 
-def plan(site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:
+def plan(site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:  # noqa: ARG001 - transforms are called alike
     """The guarded condition of a site, or why there is none."""
     try:
         return _guard(site)
@@ -51,9 +51,15 @@ def _guard(site: Site) -> Fix:
         text = f"{guard} and {source.text[start:end]}"
         edit = make_edit(source, start, end, f"({text})" if closed else text)
         proofs = (
-            Proof(Obligation.SUPPORTED_FORM.value, "statically", "a comparison with a value that does not depend on data"),
+            Proof(
+                Obligation.SUPPORTED_FORM.value, "statically", "a comparison with a value that does not depend on data"
+            ),
             Proof(Obligation.IMPLIED_GUARD.value, "statically", detail),
-            Proof(Obligation.TOTAL_ARGUMENTS.value, "statically", f"`{guard}` has no effect and is evaluated by the comparison as well"),
+            Proof(
+                Obligation.TOTAL_ARGUMENTS.value,
+                "statically",
+                f"`{guard}` has no effect and is evaluated by the comparison as well",
+            ),
         )
         return Fix(NAME, Applicability.SAFE, proofs, (edit,))
     raise Refused(Obligation.IMPLIED_GUARD, "the condition implies nothing that Python could decide", test.lineno)
@@ -78,7 +84,11 @@ def _implied(site: Site, node: ast.expr) -> tuple[str, str] | None:
     if not site.facts.value(left).may(Kind.TENSOR):
         tensor, number, less = right, left, not less
     value, other = site.facts.value(tensor), site.facts.value(number)
-    if not (value.may(Kind.TENSOR) and other.only(Kind.STATIC)) or isinstance(number, ast.Constant) or not _is_path(number):
+    if (
+        not (value.may(Kind.TENSOR) and other.only(Kind.STATIC))
+        or isinstance(number, ast.Constant)
+        or not _is_path(number)
+    ):
         return None
     if not (isinstance(tensor, ast.Name) or Totality(site).is_total(tensor)):
         return None

@@ -23,8 +23,8 @@ from graphmend.flow.text import brief
 from graphmend.flow.values import STATIC, Bound, ExternalName, Kind, Value
 from graphmend.model.module import Class, Function
 from graphmend.obligations import Obligation
+from graphmend.signatures.behaviour import behaviour
 
-_CONVERSIONS = frozenset({"to", "float", "half", "double", "bfloat16", "cpu", "cuda", "type", "contiguous", "long", "int", "bool"})
 _FIXED = Kind.STATIC | Kind.NONE | Kind.OBJECT | Kind.CALLABLE
 _CHANGING = Kind.TENSOR | Kind.SCALAR | Kind.SIZE
 
@@ -68,7 +68,7 @@ def _conversion(site: Site, statement: ast.stmt, before: tuple[ast.stmt, ...]) -
         case ast.Assign(
             targets=[ast.Attribute(value=ast.Name(), attr=attr) as target],
             value=ast.Call(func=ast.Attribute(value=ast.Attribute() as source, attr=name)) as call,
-        ) if name in _CONVERSIONS and site.source.segment(target) == site.source.segment(source):
+        ) if name in behaviour().conversions and site.source.segment(target) == site.source.segment(source):
             pass
         case _:
             return None
@@ -91,7 +91,9 @@ def _is_plain(node: ast.expr) -> bool:
 
 def _lazy_cache(site: Site, frame: Frame, statement: ast.stmt) -> Licence | None:
     match statement:
-        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Call() as asked), body=[ast.Assign() as made], orelse=[]):
+        case ast.If(
+            test=ast.UnaryOp(op=ast.Not(), operand=ast.Call() as asked), body=[ast.Assign() as made], orelse=[]
+        ):
             pass
         case _:
             return None
@@ -120,7 +122,7 @@ def _lazy_cache(site: Site, frame: Frame, statement: ast.stmt) -> Licence | None
     )
     proofs = [Proof(Obligation.LAZY_CACHE.value, "statically", detail)]
     if assumed:
-        detail = f"{', '.join(assumed)} holds no tensors in classes that are not followed, as it holds none in those that are"
+        detail = f"{', '.join(assumed)} holds no tensors in classes that are not followed either"
         proofs.append(Proof(Obligation.LAZY_CACHE.value, "assumed", detail))
     return Licence(statement, attribute, "", tuple(proofs))
 
@@ -210,7 +212,7 @@ def _sharpened(site: Site, frame: Frame, value: ast.expr) -> tuple[Frame, list[s
 
 
 def _is_configuration(frame: Frame, node: ast.expr) -> bool:
-    """Whether a value comes from the attributes of the object whose method runs, and never from the call's arguments."""
+    """Whether a value comes from attributes of the object whose method runs, and not from the call's arguments."""
     if isinstance(node, ast.Attribute):
         return _is_configuration(frame, node.value)
     match node:

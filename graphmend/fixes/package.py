@@ -103,7 +103,13 @@ class Package:
         for path, _ in self.texts([attribute]):
             module = self.program.index.load(path)
             for node in ast.walk(module.tree) if module is not None else ():
-                written = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, _ASSIGNING) else []
+                written = (
+                    node.targets
+                    if isinstance(node, ast.Assign)
+                    else [node.target]
+                    if isinstance(node, _ASSIGNING)
+                    else []
+                )
                 for target in written:
                     for each in ast.walk(target):
                         if isinstance(each, ast.Attribute) and each.attr == attribute:
@@ -159,7 +165,7 @@ def _first_change(text: str, pattern: re.Pattern[str], names: frozenset[str]) ->
 
 
 def _function_around(lines: list[str], number: int) -> tuple[int | None, int]:
-    """The first line of the outermost function around a line, and the line after its last; no first line if there is none."""
+    """The first line of the outermost function around a line, if there is one, and the line after its last."""
     start, indentation = None, _indentation(lines[number])
     for above in range(number, -1, -1):
         line = lines[above]
@@ -176,7 +182,11 @@ def _function_around(lines: list[str], number: int) -> tuple[int | None, int]:
     end = start + 1
     while end < len(lines):
         line = lines[end]
-        if line.strip() and _indentation(line) <= _indentation(lines[start]) and not line.lstrip().startswith((")", "#")):
+        if (
+            line.strip()
+            and _indentation(line) <= _indentation(lines[start])
+            and not line.lstrip().startswith((")", "#"))
+        ):
             break
         end += 1
     return start, max(end, number + 1)

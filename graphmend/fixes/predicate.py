@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
 from graphmend.fixes.arms import Branch, Outcome, read_branch
 from graphmend.fixes.condition import Condition, part_condition
+from graphmend.fixes.differentiation import Gradient, find_gradient
 from graphmend.fixes.emit import Style, runtime_name
+from graphmend.fixes.identity import show_identity
 from graphmend.fixes.lazy import Licence
-from graphmend.fixes.proofs import Gradient, Prover
+from graphmend.fixes.proofs import Prover
 from graphmend.fixes.selection import Writer
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.frames import frames_of
@@ -43,8 +45,8 @@ def _select(site: Site) -> Fix:
     proofs += prover.movable() + prover.bound()
     licences, shown = prover.effects_of_arms()
     proofs += shown + prover.agreeing()
-    gradient = prover.gradient()
-    proofs += [*gradient.proofs, *prover.identity()]
+    gradient = find_gradient(site, branch)
+    proofs += [*gradient.proofs, show_identity(site, branch)]
     proofs += _same_truth(conditions)
     edits = _edits(site, style, branch, conditions, gradient, licences)
     return Fix(NAME, Applicability.SAFE, tuple(proofs), edits)
@@ -83,6 +85,13 @@ def _edits(
     # Without another side the part that Python decides stays an `if`; with one, the selection decides it itself.
     guard = top.guard if top.static and top.conjunction and not branch.has_else else ""
     writer = Writer(
-        site, frames_of(site.program).frame(site.function, site.facts), style, branch, conditions, runtime.name, options, guard
+        site,
+        frames_of(site.program).frame(site.function, site.facts),
+        style,
+        branch,
+        conditions,
+        runtime.name,
+        options,
+        guard,
     )
     return (*runtime.edits, writer.edit())

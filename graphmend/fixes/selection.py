@@ -82,25 +82,30 @@ class Writer:
             indentation, opened = indentation + unit, True
         functions, arguments = self.selection(self.branch.choice, indentation, top=True)
         statement = indentation + self.statement(arguments, indentation)
-        comments = "".join(f"{indentation if not self.guard else outer}{comment}{newline}" for comment in self.comments(start, end))
+        comments = "".join(
+            f"{indentation if not self.guard else outer}{comment}{newline}" for comment in self.comments(start, end)
+        )
         blank = newline if functions and (opened or not self.follows_blank(first)) else ""
-        if opened:
-            text = comments + lines + blank + functions + statement
-        else:
-            text = blank + comments + functions + statement
-        return make_edit(source, before, end, text)
+        head = comments + lines + blank if opened else blank + comments
+        return make_edit(source, before, end, head + functions + statement)
 
     def on_one_line(self, indentation: str) -> str:
         """The selection of a branch that shares its line with other statements."""
         functions, arguments = self.selection(self.branch.choice, indentation, top=True)
         if functions or self.guard:
-            raise Refused(Obligation.SUPPORTED_FORM, "the branch shares its line with other code", self.branch.first.lineno)
+            raise Refused(
+                Obligation.SUPPORTED_FORM, "the branch shares its line with other code", self.branch.first.lineno
+            )
         return self.statement(arguments, indentation)
 
     def follows_blank(self, first: ast.stmt) -> bool:
         """Whether a nested function in place of the branch needs no blank line before it."""
         body = getattr(self.site.function.node, "body", None)
-        starts = isinstance(body, list) and body[0] is first and self.site.source.indentation(first.lineno - 1) < self.site.source.indentation(first.lineno)
+        starts = (
+            isinstance(body, list)
+            and body[0] is first
+            and self.site.source.indentation(first.lineno - 1) < self.site.source.indentation(first.lineno)
+        )
         return starts or not self.site.source.line(first.lineno - 1).strip()
 
     def with_comments(self, end: int, indentation: str) -> int:
@@ -138,7 +143,11 @@ class Writer:
     def selection(self, choice: Choice, indentation: str, top: bool) -> tuple[str, list[str]]:
         """The nested functions that a selection needs, and its arguments."""
         functions: list[str] = []
-        arguments = [self.conditions[id(choice.test)].inline if not (top and self.guard) else self.conditions[id(choice.test)].tensor]
+        arguments = [
+            self.conditions[id(choice.test)].inline
+            if not (top and self.guard)
+            else self.conditions[id(choice.test)].tensor
+        ]
         for side, wanted in ((choice.true, "if_true"), (choice.false, "if_false")):
             if isinstance(side, Arm) and not self.is_expression(side):
                 name = self.name(wanted, side)
@@ -179,13 +188,16 @@ class Writer:
         return left + self.call_text(arguments, indentation, len(left))
 
     def common_call(self, arguments: Sequence[str], indentation: str) -> str:
+        """The call that both sides end in, with the selection as its argument."""
         call = self.branch.call
         assert call is not None
         source = self.site.source
 
         def given(inner: str | None) -> list[str]:
             flat = inner is None
-            selection = f"{self.runtime}.select({', '.join(arguments)})" if flat else self.call_text(arguments, inner or "", 0)
+            selection = (
+                f"{self.runtime}.select({', '.join(arguments)})" if flat else self.call_text(arguments, inner or "", 0)
+            )
             texts = [selection if each is self.branch.argument else source.segment(each) for each in call.args]
             for each in call.keywords:
                 word = f"{each.arg}=" if each.arg else "**"
@@ -207,6 +219,7 @@ class Writer:
         return not arm.kept
 
     def lambda_of(self, side: Side) -> str:
+        """A side as a lambda."""
         if isinstance(side, Choice):
             arms = ", ".join([self.lambda_of(side.true), self.lambda_of(side.false), *self.options])
             return f"lambda: {self.runtime}.select({self.conditions[id(side.test)].inline}, {arms})"
@@ -215,6 +228,7 @@ class Writer:
         return f"lambda: {text}"
 
     def result_text(self, arm: Arm, position: int) -> str:
+        """A result as an expression."""
         value = arm.results[position]
         if value is None:
             return self.branch.targets[position].name
@@ -225,7 +239,12 @@ class Writer:
         return text
 
     def name(self, wanted: str, side: Side) -> str:
-        key = id(side.statements[0]) if isinstance(side, Arm) and side.statements else id(side.test if isinstance(side, Choice) else side)
+        """A name for the nested function of a side."""
+        key = (
+            id(side.statements[0])
+            if isinstance(side, Arm) and side.statements
+            else id(side.test if isinstance(side, Choice) else side)
+        )
         return fresh_local(self.site.function, wanted, key)
 
     def function(self, arm: Arm, name: str, indentation: str) -> str:
@@ -244,7 +263,9 @@ class Writer:
         inside = {id(node) for statement in arm.statements for node in ast.walk(statement)}
         found: list[str] = []
         for name in sorted(own):
-            sites = [statement for statement in _simple_statements(arm.statements) if name in accessed([statement]).reads]
+            sites = [
+                statement for statement in _simple_statements(arm.statements) if name in accessed([statement]).reads
+            ]
             definitions = [item for each in sites for item in self.frame.names.definitions(name, each) or [None]]
             if any(not _is_inside(item, inside) for item in definitions) or self.left_open(name, arm):
                 found.append(name)
@@ -294,6 +315,7 @@ class Writer:
         return self.site.source.newline.join(indentation + text for text in texts)
 
     def returned(self, arm: Arm) -> str:
+        """The statement that returns the results."""
         texts = [self.result_text(arm, position) for position in range(len(arm.results))]
         return f"return {', '.join(texts)}"
 
@@ -342,7 +364,9 @@ class Writer:
         alone = not source.text[source.line_starts[first - 1] : start].strip() and not source.text[end:stop].strip()
         if not alone:
             return span
-        return start, min(stop + len(source.indentation(last + 1)) if last < len(source.line_starts) else stop, len(source.text))
+        return start, min(
+            stop + len(source.indentation(last + 1)) if last < len(source.line_starts) else stop, len(source.text)
+        )
 
     # ---------------------------------------------------------------- comments
 
@@ -353,7 +377,7 @@ class Writer:
         begin = source.line_starts[first - 1]
         text = source.text[begin : source.line_starts[last] if last < len(source.line_starts) else len(source.text)]
         found: list[str] = []
-        for token in _tokens(text, source.indentation(first)):
+        for token in _tokens(text):
             if token.type != tokenize.COMMENT:
                 continue
             offset = source.line_starts[first - 1 + token.start[0]] + token.start[1]
@@ -363,17 +387,11 @@ class Writer:
         return found
 
 
-def _tokens(text: str, indentation: str) -> list[tokenize.TokenInfo]:
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
     """The tokens of some whole lines, with lines counted from 0."""
-    code = f"if 1:\n{text}\n" if indentation else f"\n{text}\n"
-    shift = 2 if indentation else 2
-    found: list[tokenize.TokenInfo] = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(code, newline="").readline):
-            found.append(token._replace(start=(token.start[0] - shift, token.start[1])))
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        pass  # the text begins inside a chain; its comments were seen
-    return found
+    code = io.StringIO(f"if 1:\n{text}\n", newline="")
+    tokens = tokenize.generate_tokens(code.readline)
+    return [token._replace(start=(token.start[0] - 2, token.start[1])) for token in tokens]
 
 
 def _simple_statements(statements: Sequence[ast.stmt]) -> list[ast.stmt]:

@@ -14,38 +14,12 @@ from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.signatures import Signature
+from graphmend.signatures.behaviour import behaviour
 
 _NO_GRADIENT = Kind.STATIC | Kind.SIZE | Kind.NONE | Kind.CALLABLE | Kind.SCALAR
-# Operands that lend their shape or dtype, or choose, and receive no gradient, by operation: positions after the first.
-_SHAPE_OPERANDS = {
-    "expand_as": {1},
-    "view_as": {1},
-    "reshape_as": {1},
-    "type_as": {1},
-    "masked_fill": {1},
-    "where": {0},
-}
 _CUTTING = frozenset({"detach", "data"})
-# Measured with torch 2.13: these have a finite derivative for every finite input, but `0 * derivative` is NaN at an
-# infinite or NaN one (tanh and the like at NaN; sin, gelu and the like at infinities too).
-_UNBOUNDED_AT_NON_FINITE = frozenset({
-    "tanh", "sigmoid", "gelu", "silu", "mish", "softplus", "sin", "cos", "logsigmoid", "softsign", "amax", "amin", "aminmax", "nanmean",
-})  # fmt: skip
-_BOUNDED_MODULES = frozenset(
-    f"torch.nn.{name}"
-    for name in (
-        "Identity ReLU ReLU6 LeakyReLU ELU SELU CELU Hardtanh Hardswish Hardsigmoid Flatten Unflatten ZeroPad1d ZeroPad2d "
-        "PixelShuffle PixelUnshuffle"
-    ).split()
-)
-_WITHOUT_PARAMETERS = _BOUNDED_MODULES | frozenset(
-    f"torch.nn.{name}"
-    for name in (
-        "GELU SiLU Mish Softplus Softsign Softmax LogSoftmax Softmax2d Softmin Sigmoid Tanh LogSigmoid Hardshrink Softshrink Tanhshrink "
-        "Threshold GLU AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d "
-        "AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d Upsample Dropout Dropout1d Dropout2d Dropout3d"
-    ).split()
-)
+_SCALING = frozenset({"mul", "multiply", "div", "divide", "true_divide"})
+_PASSING = frozenset(f"builtins.{name}" for name in ("tuple", "list", "max", "min", "sum", "abs"))
 
 
 class Unknown(Exception):  # noqa: N818 - an answer, not an error
@@ -153,26 +127,19 @@ class Gradients:
                 or signature.returns in ("static", "size", "scalar")
             ):
                 return frozenset()
-            skipped = _SHAPE_OPERANDS.get(signature.name, set())
+            skipped = behaviour().no_gradient.get(signature.name, frozenset())
             return self._all_leaves(operand for position, operand in enumerate(operands) if position not in skipped)
         classes = self.modules(node)
         if classes:
             own: frozenset[str] = frozenset()
-            if not classes <= _WITHOUT_PARAMETERS:
+            if not classes <= behaviour().modules_without_parameters:
                 path = path_of(node.func)
                 if not path:
                     raise Unknown(f"the parameters of `{brief(node.func)}` are not known", node.lineno)
                 own = frozenset((path,))
             return own | self._all_leaves([*node.args, *(keyword.value for keyword in node.keywords)])
         names = {target.name for target in self.value(node.func).targets if isinstance(target, ExternalName)}
-        if names and names <= {
-            "builtins.tuple",
-            "builtins.list",
-            "builtins.max",
-            "builtins.min",
-            "builtins.sum",
-            "builtins.abs",
-        }:
+        if names and names <= _PASSING:
             return self._all_leaves(node.args)
         raise Unknown(f"which tensors `{brief(node.func)}` reads is not known", node.lineno)
 
@@ -222,16 +189,16 @@ class Gradients:
         if operation is not None:
             signature, operands = operation
             numbers = [operand for operand in operands[1:] if not self.leaves(operand)]
-            if signature.name in ("mul", "multiply", "div", "divide", "true_divide"):
+            if signature.name in _SCALING:
                 if len(operands) != 2 or not numbers or not self.finite(numbers[0]):
                     return node
-            elif not signature.has("bounded") or signature.name in _UNBOUNDED_AT_NON_FINITE:
+            elif not signature.has("bounded") or signature.name in behaviour().unbounded_at_non_finite:
                 return node
             elif signature.name == "lerp" and (len(operands) < 3 or not self.finite(operands[2])):
                 return node
             elif any(keyword.arg == "alpha" and not self.finite(keyword.value) for keyword in node.keywords):
                 return node
-        elif self.modules(node) and self.modules(node) <= _BOUNDED_MODULES:
+        elif self.modules(node) and self.modules(node) <= behaviour().bounded_modules:
             operands = list(node.args)
         else:
             return node

@@ -1,4 +1,4 @@
-"""The names of one function on its control-flow graph: who reads and writes them, what is certainly bound, what is live."""
+"""The names of a function on its control-flow graph: reads, writes, definitions, what is bound, what is live."""
 
 from __future__ import annotations
 

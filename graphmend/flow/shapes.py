@@ -10,42 +10,19 @@ import ast
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 
-from graphmend.flow.aliasing import aliasing_of, bind_arguments
+from graphmend.flow.aliasing import bind_arguments
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.gradients import path_of
+from graphmend.flow.mutation import mutations_of
 from graphmend.flow.program import Program
 from graphmend.flow.values import MISSING, ExternalName, Kind, TensorMethod
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
 from graphmend.signatures import Signature
+from graphmend.signatures.behaviour import behaviour
 
 _DEPTH = 16
 _NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
-
-# Operations whose result has the shape that their tensor operands broadcast to.
-_ELEMENTWISE = frozenset(
-    "neg negative abs absolute clamp clip clamp_min clamp_max relu relu6 tanh sigmoid gelu silu mish softplus hardtanh hardswish "
-    "hardsigmoid leaky_relu elu selu celu logsigmoid softsign nan_to_num sin cos sgn sign floor ceil round trunc frac minimum maximum "
-    "fmin fmax where masked_fill clone contiguous positive lerp add sub subtract rsub mul multiply div divide true_divide exp exp2 expm1 "
-    "log log1p log2 log10 sqrt rsqrt square pow reciprocal tan asin acos atan atan2 sinh cosh asinh acosh atanh erf erfc hypot "
-    "floor_divide remainder fmod detach addcmul addcdiv dropout isnan isinf isfinite isneginf isposinf logical_and logical_or logical_not "
-    "logical_xor eq ne lt le gt ge isclose".split()
-)
-# Operations whose result has the shape of their first operand, whatever the others are.
-_LIKE_FIRST = frozenset(
-    "softmax log_softmax cumsum cumprod flip roll tril triu layer_norm group_norm rms_norm normalize zeros_like ones_like full_like "
-    "empty_like rand_like randn_like scatter scatter_add index_fill index_add index_copy index_put to float half double bfloat16 long "
-    "int bool type type_as cpu cuda sort".split()
-)
-_CASTS = frozenset("to float half double bfloat16 long int bool type type_as".split())
-_LIKE_ARGUMENT = frozenset(
-    f"torch.nn.{name}"
-    for name in (
-        "Identity ReLU ReLU6 LeakyReLU ELU SELU CELU GELU SiLU Mish Softplus Softsign Softmax LogSoftmax Softmin Sigmoid Tanh LogSigmoid "
-        "Hardtanh Hardswish Hardsigmoid Hardshrink Softshrink Tanhshrink Threshold PReLU LayerNorm GroupNorm RMSNorm Dropout Dropout1d "
-        "Dropout2d Dropout3d BatchNorm1d BatchNorm2d BatchNorm3d"
-    ).split()
-)
 
 Key = Hashable
 
@@ -194,7 +171,7 @@ class Forms:
                     return returned
         if callee.kinds == Kind.OBJECT and callee.classes and node.args:
             names = {cls.name for cls in callee.classes if isinstance(cls, ExternalName)}
-            if len(names) == len(callee.classes) and names <= _LIKE_ARGUMENT:
+            if len(names) == len(callee.classes) and names <= behaviour().modules_like_argument:
                 return self.form(node.args[0], depth + 1)
             if names == {"torch.nn.Linear"} and self._square(node.func):
                 return self.form(node.args[0], depth + 1)
@@ -228,7 +205,7 @@ class Forms:
 
     def _square(self, func: ast.expr) -> bool:
         """Whether a linear layer was made with as many outputs as inputs."""
-        calls = aliasing_of(self.program).made_by(func, self.frame)
+        calls = mutations_of(self.program).made_by(func, self.frame)
         return bool(calls) and all(
             len(call.args) > 1 and ast.dump(call.args[0]) == ast.dump(call.args[1]) for call in calls
         )
@@ -242,14 +219,14 @@ class Forms:
         if (
             signature is not None
             and operands
-            and last in _ELEMENTWISE
+            and last in behaviour().elementwise
             and not any(keyword.arg == "dtype" for keyword in node.keywords)
         ):
             form = _broadcast([self.form(operand, depth + 1) for operand in operands])
             return Form(form.kind, form.shape, frozenset(("bool",))) if signature.dtype == "bool" else form
-        if signature is not None and operands and last in _LIKE_FIRST:
+        if signature is not None and operands and last in behaviour().like_first:
             form = self.form(operands[0], depth + 1)
-            if last in _CASTS or casts:
+            if last in behaviour().conversions or casts:
                 cast = frozenset((("cast", last, *map(ast.dump, [*operands[1:], *keywords])),))
                 return Form(form.kind, form.shape, cast)
             return form

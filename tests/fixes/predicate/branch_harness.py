@@ -71,7 +71,14 @@ class Seen:
     graphs: int = 0
 
 
-def run(make: Callable[[], Any], calls: Sequence[tuple[Any, ...]], *, grad: bool, backend: str | None, fullgraph: bool = False) -> Seen:
+def run(
+    make: Callable[[], Any],
+    calls: Sequence[tuple[Any, ...]],
+    *,
+    grad: bool,
+    backend: str | None,
+    fullgraph: bool = False,
+) -> Seen:
     """Call a fresh module several times and write down what happens."""
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -96,7 +103,11 @@ def run(make: Callable[[], Any], calls: Sequence[tuple[Any, ...]], *, grad: bool
             leaves = [each for each in flatten(given) if isinstance(each, torch.Tensor)]
             seen.gradients.append([frozen(each.grad) for each in [*leaves, *parameters(model)]])
             seen.arguments.append(frozen(given))
-    seen.state = {name: frozen(value) for name, value in sorted(vars(model).items()) if not name.startswith("_") or name in ("_buffers",)}
+    seen.state = {
+        name: frozen(value)
+        for name, value in sorted(vars(model).items())
+        if not name.startswith("_") or name == "_buffers"
+    }
     seen.random = frozen(torch.get_rng_state())
     seen.graphs = counter.frame_count if counter else 0
     return seen
@@ -143,7 +154,9 @@ def frozen(value: Any) -> Any:
             str(value.dtype),
             tuple(value.shape),
             value.stride(),
-            value.clone().contiguous().view(torch.uint8).tolist() if value.dim() else value.reshape(1).view(torch.uint8).tolist(),
+            value.clone().contiguous().view(torch.uint8).tolist()
+            if value.dim()
+            else value.reshape(1).view(torch.uint8).tolist(),
         )
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *map(frozen, value)]
@@ -159,14 +172,21 @@ def frozen(value: Any) -> Any:
 def assert_same(before: Seen, after: Seen, *, what: str, ignore: Sequence[str] = ()) -> None:
     for name in ("outputs", "errors", "gradients", "arguments", "state", "random"):
         if name not in ignore:
-            assert positive_zeros(getattr(before, name), name) == positive_zeros(getattr(after, name), name), f"{what}: {name} differ"
+            assert positive_zeros(getattr(before, name), name) == positive_zeros(getattr(after, name), name), (
+                f"{what}: {name} differ"
+            )
 
 
 def positive_zeros(value: Any, name: str) -> Any:
     """Gradients without the sign of their zeros, which is no difference."""
     if name != "gradients":
         return value
-    if isinstance(value, tuple) and value and value[0] == "tensor" and value[1] in ("torch.float32", "torch.float64", "torch.float16"):
+    if (
+        isinstance(value, tuple)
+        and value
+        and value[0] == "tensor"
+        and value[1] in ("torch.float32", "torch.float64", "torch.float16")
+    ):
         size = {"torch.float32": 4, "torch.float64": 8, "torch.float16": 2}[value[1]]
         data = flat_bytes(value[4])
         words = [data[start : start + size] for start in range(0, len(data), size)]

@@ -15,10 +15,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import branch_harness as harness
 import pytest
 import torch
-
-import branch_harness as harness
 
 HERE = Path(__file__).parent
 SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n?)*)", re.MULTILINE)
@@ -78,7 +77,9 @@ def test_mended(case: Case, tmp_path: Path) -> None:
     assert not second.errors
     before_module = harness.load(tmp_path, "before", case.files)
     after_module = harness.load(tmp_path, "after", after)
-    calls = eval(case.inputs, {"torch": torch, "inf": harness.INF, "nan": harness.NAN}) if case.inputs else harness.SAMPLES  # noqa: S307
+    calls = (
+        eval(case.inputs, {"torch": torch, "inf": harness.INF, "nan": harness.NAN}) if case.inputs else harness.SAMPLES
+    )
     selections = len(re.findall(r"graphmend\.select\(", after["module.py"]))
     differentiable = len(re.findall(r"grad=\"", after["module.py"]))
     harness.compare(before_module.Model, after_module.Model, calls, with_gradients=differentiable == selections)

@@ -8,7 +8,7 @@ import branch_harness as harness
 import pytest
 import torch
 
-SHARED = '''
+SHARED = """
 import math
 
 import torch
@@ -65,9 +65,9 @@ def scaled(settings, where, count=None, **more):
 
 
 MAKERS = {"plain": plain, "scaled": scaled}
-'''
+"""
 
-MODULE = '''
+MODULE = """
 import torch
 from torch import nn
 
@@ -98,9 +98,9 @@ class Model(nn.Module):
 
     def forward(self, x, ids):
         return x + self.positions(x, ids)
-'''
+"""
 
-EXPECTED = '''
+EXPECTED = """
         def if_true():
             if not hasattr(self, "far"):
                 self.far, _ = self.make(
@@ -119,7 +119,7 @@ EXPECTED = '''
             graphmend.select(count > limit, if_true, if_false, when=lambda: self.near.to(where) is self.near),
             persistent=False,
         )
-'''
+"""
 
 CALLS = [(torch.full((4,), 1.5), torch.arange(n)) for n in (8, 32, 8, 33, 9)]
 

@@ -1,0 +1,93 @@
+"""The obligations *same leaves* and *bounded derivative*: how a selection may be differentiated."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphmend.findings import Proof
+from graphmend.fixes.arms import Arm, Branch
+from graphmend.fixes.site import Site
+from graphmend.flow.frames import frames_of
+from graphmend.flow.gradients import Gradients, Unknown
+from graphmend.flow.text import brief
+from graphmend.obligations import Obligation
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """How a selection may be differentiated.
+
+    Args:
+        way: ``where``, ``cond`` or empty: only without gradients.
+        proofs: why.
+    """
+
+    way: str
+    proofs: tuple[Proof, ...]
+
+
+def find_gradient(site: Site, branch: Branch) -> Gradient:
+    """How a selection may be differentiated."""
+    return _Differentiation(site, branch).gradient()
+
+
+class _Differentiation:
+    def __init__(self, site: Site, branch: Branch) -> None:
+        self.site = site
+        self.branch = branch
+        self.frame = frames_of(site.program).frame(site.function, site.facts)
+        self.arms = list(branch.choice.arms())
+
+    def gradient(self) -> Gradient:
+        """How the result may be differentiated."""
+        try:
+            problem = self.leaf_difference()
+        except Unknown as unknown:
+            problem = f"{unknown.reason} (line {unknown.line})"
+        if problem is not None:
+            detail = f"not shown ({problem}), so the selection is made only where no gradient is needed"
+            return Gradient("", (Proof(Obligation.SAME_LEAVES.value, "checked at trace time", detail),))
+        same = Proof(Obligation.SAME_LEAVES.value, "statically", f"all sides read {self.leaf_words()}")
+        unbounded = self.unbounded()
+        if unbounded is None:
+            bounded = Proof(
+                Obligation.BOUNDED_DERIVATIVE.value, "statically", "each side's derivative is finite for every input"
+            )
+            return Gradient("where", (same, bounded))
+        detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
+        return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail)))
+
+    def gradients(self, arm: Arm) -> Gradients:
+        return Gradients(self.site.program, self.frame, arm.nodes)
+
+    def leaves(self, arm: Arm, position: int) -> frozenset[str]:
+        value = self.branch.value(arm, position)
+        if value is None:
+            return frozenset((self.branch.targets[position].name,))
+        return self.gradients(arm).leaves(value)
+
+    def leaf_difference(self) -> str | None:
+        first, *others = self.arms
+        for position in range(len(first.results)):
+            expected = self.leaves(first, position)
+            for other in others:
+                difference = expected ^ self.leaves(other, position)
+                if difference:
+                    return f"only one side reads `{min(difference)}`"
+        return None
+
+    def leaf_words(self) -> str:
+        names = sorted(
+            {name for position in range(len(self.arms[0].results)) for name in self.leaves(self.arms[0], position)}
+        )
+        return ", ".join(f"`{name}`" for name in names) or "no tensor that may require a gradient"
+
+    def unbounded(self) -> ast.expr | None:
+        for arm in self.arms:
+            for position in range(len(arm.results)):
+                value = self.branch.value(arm, position)
+                found = self.gradients(arm).unbounded(value) if value is not None else None
+                if found is not None:
+                    return found
+        return None

@@ -1,0 +1,202 @@
+"""Places that write into existing objects, across functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from graphmend.flow.aliasing import Origin, Sources, aliasing_of, asks_in_place, bind_arguments, is_in_place_name
+from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.program import Program
+from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
+from graphmend.model.module import Class, Function
+from graphmend.model.scopes import walk_scope
+from graphmend.signatures.behaviour import behaviour
+
+_CHANGEABLE = Kind.TENSOR | Kind.CONTAINER | Kind.UNKNOWN | Kind.OBJECT
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A place that writes into an existing object.
+
+    Args:
+        node: the node that does it.
+        target: the expression of what it writes into.
+        what: how, for a person.
+    """
+
+    node: ast.AST
+    target: ast.expr
+    what: str
+
+
+class Mutations:
+    """In-place changes of the functions of a program.
+
+    Args:
+        program: the program under analysis.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.frames = frames_of(program)
+        self.aliasing = aliasing_of(program)
+        self._parameters: dict[Function, frozenset[str]] = {}
+        self._constructions: dict[tuple[Class, str], tuple[ast.Call, ...]] = {}
+
+    # ---------------------------------------------------------------- asking
+
+    def below(self, roots: Iterable[ast.AST], frame: Frame) -> Iterator[Mutation]:
+        """The changes that some statements or expressions make, those of called functions at their calls."""
+        for node in walk_scope(roots):
+            yield from self.of(node, frame)
+
+    def of(self, node: ast.AST, frame: Frame) -> Iterator[Mutation]:
+        """The changes that one node itself makes."""
+        match node:
+            case ast.Subscript(value=owner, ctx=ast.Store() | ast.Del()):
+                yield Mutation(node, owner, "assigns to an element")
+            case ast.AugAssign(target=ast.Name() | ast.Attribute() as target):
+                held = _held(target, frame)
+                if held.may(_CHANGEABLE) or not held.kinds:
+                    yield Mutation(node, target, "is changed in place by an augmented assignment")
+            case ast.Call():
+                yield from self._call(node, frame)
+
+    def sources(self, mutation: Mutation, frame: Frame) -> Sources:
+        """The objects that a change may write into."""
+        target = mutation.target
+        if isinstance(mutation.node, ast.AugAssign) and isinstance(target, ast.Name):
+            return self.aliasing.name_sources(target.id, frame, mutation.node)
+        return self.aliasing.sources(target, frame, frame.statement(mutation.node))
+
+    def parameters(self, function: Function) -> frozenset[str]:
+        """The parameters into whose object, or what shares memory with it, a function may write.
+
+        Writes to attributes of a parameter are not among them.
+        """
+        known = self._parameters.get(function)
+        if known is None:
+            # Cuts recursion: while a function is looked at, calls of it may change all that they are given.
+            self._parameters[function] = frozenset(parameter.arg for parameter in function.parameters)
+            known = self._parameters[function] = frozenset(self._changed_parameters(function))
+        return known
+
+    def _changed_parameters(self, function: Function) -> Iterator[str]:
+        state = self.program.states.get(function)
+        if state is None or state.graph is None:
+            return
+        frame = self.frames.frame(function)
+        for mutation in self.below(function.body, frame):
+            for source in self.sources(mutation, frame):
+                if source.origin is Origin.PARAMETER:
+                    yield source.name
+
+    # ---------------------------------------------------------------- calls
+
+    def _call(self, node: ast.Call, frame: Frame) -> Iterator[Mutation]:
+        callee = frame.facts.value(node.func)
+        for target in callee.targets:
+            yield from self._target(target, node)
+        for keyword in node.keywords:
+            if keyword.arg == "out":
+                yield Mutation(node, keyword.value, "`out=` writes into it")
+        if asks_in_place(node) and node.args:
+            yield Mutation(node, node.args[0], "`inplace=` writes into it")
+        if not callee.targets and isinstance(node.func, ast.Attribute):
+            name = node.func.attr
+            if is_in_place_name(name) or name in self.program.python.writers:
+                yield Mutation(node, node.func.value, f"`{name}` changes its object")
+        if callee.may(Kind.OBJECT):
+            yield from self._object(callee, node, frame)
+
+    def _target(self, target: Target, node: ast.Call) -> Iterator[Mutation]:
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
+        match target:
+            case TensorMethod(name=name) if receiver is not None and self._writes(name, method=True):
+                yield Mutation(node, receiver, f"`{name}` writes in place")
+            case ExternalName(name=name) if node.args and self._writes(name, method=False):
+                yield Mutation(node, node.args[0], f"`{name.rpartition('.')[2]}` writes in place")
+            case ObjectMethod(owner="list" | "dict", name=name) if name in self.program.python.writers:
+                assert receiver is not None
+                yield Mutation(node, receiver, f"`{name}` changes a container")
+            case Function():
+                yield from self._function(target, None, node)
+            case Bound(function=function):
+                yield from self._function(function, receiver, node)
+
+    def _writes(self, name: str, *, method: bool) -> bool:
+        signature = self.program.torch.method(name) if method else self.program.torch.function(name)
+        if signature is not None and signature.has("mutates"):
+            return True
+        return is_in_place_name(name) and (method or name.startswith("torch."))
+
+    def _object(self, callee: Value, node: ast.Call, frame: Frame) -> Iterator[Mutation]:
+        for cls in callee.classes:
+            if isinstance(cls, Class):
+                method = self.program.index.method(cls, "forward" if self.program.is_module(cls) else "__call__")
+                if method is not None:
+                    yield from self._function(method, node.func, node)
+            elif cls.name in behaviour().in_place_modules and node.args:
+                calls = self.made_by(node.func, frame)
+                if not calls or any(_may_ask_in_place(call, behaviour().in_place_modules[cls.name]) for call in calls):
+                    yield Mutation(node, node.args[0], f"`{cls.name.rpartition('.')[2]}` may work in place")
+
+    def _function(self, function: Function, receiver: ast.expr | None, node: ast.Call) -> Iterator[Mutation]:
+        names = self.parameters(function)
+        arguments = bind_arguments(function, receiver, node) if names else {}
+        if arguments is None:
+            for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+                yield Mutation(node, argument, f"`{function.name}` may change it in place")
+            return
+        for name in sorted(names & arguments.keys()):
+            yield Mutation(node, arguments[name], f"`{function.name}` changes it in place")
+
+    # ---------------------------------------------------------------- how modules are made
+
+    def made_by(self, node: ast.expr, frame: Frame) -> tuple[ast.Call, ...]:
+        """The constructor calls behind ``self.<attr>``; empty if they are not known."""
+        if not isinstance(node, ast.Attribute):
+            return ()
+        owners = [cls for cls in frame.facts.value(node.value).classes if isinstance(cls, Class)]
+        calls = [self._constructed(cls, node.attr) for cls in owners]
+        return tuple(call for each in calls for call in each) if calls and all(calls) else ()
+
+    def _constructed(self, cls: Class, attr: str) -> tuple[ast.Call, ...]:
+        """The calls whose value the ``__init__`` of a class keeps in an attribute."""
+        known = self._constructions.get((cls, attr))
+        if known is None:
+            methods = [base.methods.get("__init__") for base in self.program.index.mro(cls) if isinstance(base, Class)]
+            known = self._constructions[cls, attr] = tuple(
+                node.value
+                for method in methods
+                if method is not None
+                for node in ast.walk(method.node)
+                if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+                if any(isinstance(target, ast.Attribute) and target.attr == attr for target in node.targets)
+            )
+        return known
+
+
+def _may_ask_in_place(call: ast.Call, position: int) -> bool:
+    """Whether a module may have been made with ``inplace=True``, the argument at a position."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg in ("inplace", None)]
+    given += call.args[position : position + 1]
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return starred or any(not (isinstance(value, ast.Constant) and not value.value) for value in given)
+
+
+def _held(target: ast.Name | ast.Attribute, frame: Frame) -> Value:
+    """The value that an augmented assignment reads: the facts keep it under a node of their own."""
+    place = (type(target), target.lineno, target.col_offset)
+    for kept in frame.facts.kept:
+        if (type(kept), getattr(kept, "lineno", 0), getattr(kept, "col_offset", 0)) == place:
+            return frame.facts.value(kept)
+    return frame.facts.value(target)
+
+
+def mutations_of(program: Program) -> Mutations:
+    """The in-place changes of a program, shared by all who ask."""
+    return program.derived(Mutations)
