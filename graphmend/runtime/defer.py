@@ -126,10 +126,16 @@ _UNKEPT = _references()
 
 
 def _call_from(location: str, function: types.FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    # As a rule the graph has turned gradients off, and to do it again would take longer than all the rest.
-    no_gradients = torch.no_grad() if torch.is_grad_enabled() else contextlib.nullcontext()
-    with no_gradients, torch._C._DisableAutocast():
-        _frame(location, function)(lambda: function(*args, **kwargs))
+    frame = _frame(location, function)
+    # As a rule the graph has turned both off, and to do it again would take longer than all the rest.
+    if torch.is_grad_enabled() or _is_any_autocast_enabled():
+        with torch.no_grad(), torch._C._DisableAutocast():
+            frame(lambda: function(*args, **kwargs))
+    else:
+        frame(lambda: function(*args, **kwargs))
+
+
+_is_any_autocast_enabled: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
 
 
 @functools.lru_cache(maxsize=1024)

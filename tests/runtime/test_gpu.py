@@ -36,7 +36,7 @@ def function(x):
     y = x @ x
     say("first", y)
     check((y < 0).any(), y)
-    z = graphmend.select(y.sum() > 10, lambda: y.sin(), lambda: y * 2)
+    z = graphmend.select(y.sum() > 10, lambda: y.sin() + 1, lambda: y * 2)
     say("second", z.shape, x.device)
     return z @ x
 
