@@ -20,8 +20,10 @@ from graphmend.fixes.carry import (
 )
 from graphmend.fixes.names import Scope, scope_of
 from graphmend.fixes.site import Refused
-from graphmend.flow.values import ExternalName, Kind, ObjectMethod, TensorMethod, Value, external, join_all
+from graphmend.flow.text import brief
+from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, TensorMethod, Value, external, join_all
 from graphmend.model.index import External
+from graphmend.model.module import Function
 from graphmend.obligations import Obligation
 from graphmend.signatures import Signature
 
@@ -55,6 +57,9 @@ class CallCapturer:
         if not value.targets or value.may(Kind.OBJECT):
             self._unresolved(node, value, arguments, context)
             return
+        if any(isinstance(target, (Function, Bound)) for target in value.targets):
+            self._evaluated(node, context)
+            return
         for target in value.targets:
             match target:
                 case TensorMethod(name=name) if isinstance(node.func, ast.Attribute):
@@ -80,12 +85,15 @@ class CallCapturer:
         return join_all(map(external, names)) if names and len(names) == len(found) else value
 
     def _unknown(self, node: ast.Call) -> Refused:
-        called = ast.unparse(node.func)
-        return self.capturer.refuse(
-            Obligation.ONLY_OBSERVES,
-            f"the message calls `{called}`, which is not known to only read; put its result into a local name first",
-            node,
-        )
+        does = self.capturer.impurity(node) or f"calls `{brief(node.func)}`, which is not known to only read"
+        reason = f"the message {does}; put its result into a local name first"
+        return self.capturer.refuse(Obligation.ONLY_OBSERVES, reason, node)
+
+    def _evaluated(self, node: ast.Call, context: Context) -> None:
+        """A call that cannot stay: the call of the effect evaluates it, as the original does, if it only computes."""
+        certain = self.facts.value(node).only(Kind.TENSOR | Kind.SIZE | Kind.NONE)
+        if context.conditional or not certain or not self.capturer.evaluate(node, context):
+            raise self._unknown(node)
 
     def _unresolved(self, node: ast.Call, value: Value, arguments: list[ast.expr], context: Context) -> None:
         """A method of something that is not known: by its name, those that only read values stay in the text."""
@@ -99,7 +107,7 @@ class CallCapturer:
             if holder.may(Kind.UNKNOWN | Kind.SCALAR) and func.attr in SAME_ANYWHERE:
                 self.capturer.stay(node, [func.value, *arguments], context)
                 return
-        raise self._unknown(node)
+        self._evaluated(node, context)
 
     def _operation(self, node: ast.Call, name: str, operands: list[ast.expr], context: Context) -> None:
         """A torch operation, as a method or a function."""

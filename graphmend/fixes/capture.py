@@ -28,7 +28,10 @@ from graphmend.fixes.carry import (
 from graphmend.fixes.names import Scope, check_fresh, is_bound, scope_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
-from graphmend.flow.values import MISSING, ExternalName, Kind, TensorMethod
+from graphmend.flow.effects import IMPURE, effects_of
+from graphmend.flow.frames import frames_of
+from graphmend.flow.values import MISSING, Bound, ExternalName, Kind, TensorMethod
+from graphmend.model.module import Function
 from graphmend.model.scopes import bound_names
 from graphmend.obligations import Obligation
 
@@ -164,6 +167,25 @@ class Capturer:
                 return False
         return True
 
+    def impurity(self, node: ast.expr) -> str:
+        """What an expression does besides computing a value, for a person; empty if it does nothing else."""
+        frame = frames_of(self.site.program).frame(self.site.function, self.facts)
+        doings = effects_of(self.site.program).doings([node], frame)
+        return next((doing.what for doing in doings if doing.effect in IMPURE), "")
+
+    def evaluate_first(self, node: ast.expr) -> bool:
+        """Capture what is evaluated before anything else, whatever it calls; returns whether it was.
+
+        The call evaluates it at the same moment, so it needs no purity. What asks for its truth stays in the text.
+        """
+        while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node = node.operand
+        bound = any(isinstance(child, _SUSPENDING) for child in ast.walk(node))
+        if bound or not self.facts.value(node).is_tensor or any(map(self._asks_for_truth, ast.walk(node))):
+            return False
+        self.capture(node)
+        return True
+
     def _asks_for_truth(self, node: ast.AST) -> bool:
         """Whether a part of an expression asks a tensor whether it is true, which tracing cannot answer."""
         match node:
@@ -178,11 +200,11 @@ class Capturer:
 
     def _is_pure_call(self, node: ast.Call) -> bool:
         value = self.facts.value(node.func)
-        if not value.targets or value.may(Kind.UNKNOWN | Kind.OBJECT):
+        if value.may(Kind.UNKNOWN) or any(keyword.arg in _WRITING_KEYWORDS for keyword in node.keywords):
             return False
-        if any(keyword.arg in _WRITING_KEYWORDS for keyword in node.keywords):
-            return False
-        return all(self._is_pure_target(target, node) for target in value.targets)
+        if value.may(Kind.OBJECT) or any(isinstance(target, (Function, Bound)) for target in value.targets):
+            return not self.impurity(node)
+        return bool(value.targets) and all(self._is_pure_target(target, node) for target in value.targets)
 
     def _is_pure_target(self, target: object, node: ast.Call) -> bool:
         match target:

@@ -10,10 +10,12 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from graphmend.flow.aliasing import Mutation, Origin, aliasing_of, bind_arguments
+from graphmend.flow.aliasing import Origin, bind_arguments
 from graphmend.flow.effects import Effect, effects_of
 from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.mutation import Mutation, mutations_of
 from graphmend.flow.program import Program
+from graphmend.flow.text import brief
 from graphmend.flow.values import Bound, Kind, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import COMPREHENSIONS, walk_scope
@@ -46,15 +48,15 @@ class Changes:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.aliasing = aliasing_of(program)
+        self.mutations = mutations_of(program)
         self.effects = effects_of(program)
         self.frames = frames_of(program)
         self._parameters: dict[Function, frozenset[str]] = {}
         self._outer: dict[Function, Change | None] = {}
 
     def of(self, roots: Sequence[ast.AST], frame: Frame) -> Iterator[Change]:
-        """The visible changes of some code of a function, calls included."""
-        for doing in self.effects.doings(roots, frame, frame.function.body):
+        """The visible changes of some code of a function, calls included: not those of what the code makes itself."""
+        for doing in self.effects.doings(roots, frame):
             if doing.effect in _LASTING:
                 yield Change(doing.what, doing.line, doing.node)
         yield from self._in_place(roots, frame)
@@ -67,7 +69,7 @@ class Changes:
                 if outer is not None:
                     yield Change(f"calls `{callee.name}`, which {outer.what} (line {outer.line})", line, node)
             elif mutation is not None and self._visible(mutation, frame) - {Origin.FRESH}:
-                yield Change(f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node)
+                yield Change(f"changes `{brief(mutation.target)}` ({mutation.what})", line, node)
 
     def _mutations(
         self, roots: Iterable[ast.AST], frame: Frame
@@ -76,7 +78,7 @@ class Changes:
         for node in walk_scope(roots):
             if not _is_reached(node, frame):
                 continue
-            for mutation in self.aliasing.mutations_of(node, frame):
+            for mutation in self.mutations.of(node, frame):
                 yield node, mutation, None
             for callee in callees_of(node, frame, self.program):
                 yield node, None, callee
@@ -85,7 +87,7 @@ class Changes:
         """Where the objects that a mutation certainly or possibly writes into come from; empty if nobody sees it."""
         if self._is_passed_only(mutation, frame) or self._is_own_container(mutation, frame):
             return frozenset()
-        origins = frozenset(source.origin for source in self.aliasing.sources_of(mutation, frame))
+        origins = frozenset(source.origin for source in self.mutations.sources(mutation, frame))
         return frozenset() if Origin.UNKNOWN in origins else origins
 
     def _is_passed_only(self, mutation: Mutation, frame: Frame) -> bool:
@@ -123,7 +125,7 @@ class Changes:
             found: set[str] = set()
             for _, mutation, _ in self._mutations(function.body, frame):
                 if mutation is not None and self._visible(mutation, frame):
-                    sources = self.aliasing.sources_of(mutation, frame)
+                    sources = self.mutations.sources(mutation, frame)
                     found |= {source.name for source in sources if source.origin is Origin.PARAMETER}
             known = self._parameters[function] = frozenset(found)
         return known
@@ -144,7 +146,7 @@ class Changes:
                     self._outer[function] = Change(inner.what, inner.line, node)
                     break
             elif mutation is not None and self._visible(mutation, frame) & {Origin.ATTRIBUTE, Origin.GLOBAL}:
-                self._outer[function] = Change(f"changes `{_brief(mutation.target)}` ({mutation.what})", line, node)
+                self._outer[function] = Change(f"changes `{brief(mutation.target)}` ({mutation.what})", line, node)
                 break
         return self._outer[function]
 
@@ -188,11 +190,6 @@ def _makes_container(item: object, name: str) -> bool:
         case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)):
             return called in _MAKERS
     return isinstance(value, COMPREHENSIONS)
-
-
-def _brief(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def changes_of(program: Program) -> Changes:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend.fixes.changes import Change, callees_of, changes_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
 from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
@@ -100,13 +101,13 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
             for item in parent.items:
                 yield (
                     item.context_expr.lineno,
-                    f"`with {_brief(item.context_expr)}`",
+                    f"`with {brief(item.context_expr)}`",
                     _context_catches(item.context_expr, place, site, raised),
                 )
         elif inside == "body":
             handlers: list[ast.ExceptHandler] = getattr(parent, "handlers", [])
             for handler in handlers:
-                name = f"`except {_brief(handler.type)}`" if handler.type is not None else "`except`"
+                name = f"`except {brief(handler.type)}`" if handler.type is not None else "`except`"
                 yield handler.lineno, name, _may_match(handler.type, module, site, raised)
         if inside and raised and getattr(parent, "finalbody", []):
             line = parent.finalbody[0].lineno  # type: ignore[attr-defined]
@@ -224,19 +225,19 @@ def _before(place: Place, site: Site) -> Iterator[Change]:
         items = block.items if block.number in earlier else block.items[: position[1]] if block.number == number else []
         for item in items:
             roots += _roots(item)
-    yield from changes.of(roots, frame)
-    if number not in earlier and place.node is not statement:
-        yield from _in_statement(place.node, changes.of(_roots(graph.blocks[number].items[position[1]]), frame))
-
-
-def _in_statement(node: ast.AST | None, changes: Iterable[Change]) -> Iterator[Change]:
-    """What else a statement changes before it gets to one of its calls: all but what it stores in the end."""
-    for change in changes:
-        stores = isinstance(change.node, ast.AugAssign) or not isinstance(
-            getattr(change.node, "ctx", ast.Load()), ast.Load
-        )
-        if change.node is not node and not stores:
+    if place.node is statement and isinstance(statement, (ast.If, ast.Assert)):
+        roots.append(statement.test)
+    # Of its own statement, unless a loop comes back to it, a call sees what is evaluated before the end.
+    last = [] if number in earlier or place.node is statement else _roots(graph.blocks[number].items[position[1]])
+    inside = {id(node) for root in last for node in ast.walk(root)}
+    for change in changes.of([*roots, *last], frame):
+        if id(change.node) not in inside or not (change.node is place.node or _stores(change.node)):
             yield change
+
+
+def _stores(node: ast.AST | None) -> bool:
+    """Whether a node is what a statement does in the end: it stores its value."""
+    return isinstance(node, ast.AugAssign) or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
 
 
 def _ancestors(blocks: Sequence[Block], start: Block) -> set[int]:
@@ -266,8 +267,3 @@ def _roots(item: Item) -> list[ast.AST]:
         case Catch() | Case():
             return []
     return [item]
-
-
-def _brief(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 60 else text[:59] + "…"

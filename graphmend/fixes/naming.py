@@ -114,6 +114,8 @@ def _call_words(site: Site, node: ast.Call, func: ast.expr) -> str:
     if isinstance(target, TensorMethod) and isinstance(func, ast.Attribute):
         owner = _words(site, func.value)
         return owner if func.attr in _DECIDING | _NUMBERS else f"{owner}_{func.attr}" if owner else ""
+    if isinstance(func, ast.Attribute) and not isinstance(target, ExternalName):
+        return func.attr
     if isinstance(target, ExternalName) and node.args:
         called, first = target.name.rpartition(".")[2], node.args[0]
         inner = _words(site, first)

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from graphmend.findings import Applicability, Fix
-from graphmend.fixes.capture import Capturer, Context
+from graphmend.fixes.capture import Capturer, Context, Moved
 from graphmend.fixes.escape import check_earlier_changes, check_handlers
 from graphmend.fixes.movedtext import header_of
 from graphmend.fixes.naming import name_captures
@@ -130,7 +130,12 @@ def _observe(form: Form, observer: Observer) -> None:
     context = Context()
     observer.capturer.total.certain = (*form.header.decided, form.header.dynamic[0])
     for part in form.header.dynamic:
-        observer.capturer.expression(part, context)
+        try:
+            observer.capturer.expression(part, context)
+        except Refused:
+            observer.capturer.moved.restore(Moved())
+            if context.conditional or not observer.capturer.evaluate_first(part):
+                raise
         context = Context(conditional=True)
     branch = form.moved
     observer.block(branch.body, Context(conditional=True, early=False))

@@ -99,4 +99,5 @@ def effect_name(site: Site, kinds: Sequence[str]) -> str:
         verb = "warn"
     else:
         verb = _PREFIX[kind]
-    return f"_{verb}_{subject_of(site.function)}"
+    subject = subject_of(site.function)
+    return f"_{subject}" if f"{subject}_".startswith(f"{verb}_") else f"_{verb}_{subject}"

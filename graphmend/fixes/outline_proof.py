@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 
 from graphmend.findings import Proof
 from graphmend.fixes.capture import Capture
 from graphmend.fixes.carry import Certainty
+from graphmend.flow.text import brief
 from graphmend.obligations import Obligation
 
 _STATIC, _TRACED, _ASSUMED = "statically", "at trace time", "assumed"
@@ -39,8 +39,10 @@ def proof_of(captures: Sequence[Capture], raises: bool) -> tuple[Proof, ...]:
         captures: the arguments of the call.
         raises: whether the moved text raises.
     """
-    listed = ", ".join(_text(capture) for capture in captures) or "nothing"
-    doubtful = ", ".join(_text(capture) for capture in captures if capture.certainty is not Certainty.YES)
+    listed = ", ".join(f"`{brief(capture.expression)}`" for capture in captures) or "nothing"
+    doubtful = ", ".join(
+        f"`{brief(capture.expression)}`" for capture in captures if capture.certainty is not Certainty.YES
+    )
     proof = [Proof(obligation.value, _STATIC, detail) for obligation, detail in _ALWAYS.items()]
     bound = f"the call reads {listed}: bound there, or read there by the original too"
     proof.append(Proof(Obligation.BOUND_NAMES.value, _STATIC, bound))
@@ -53,8 +55,3 @@ def proof_of(captures: Sequence[Capture], raises: bool) -> tuple[Proof, ...]:
         proof += [Proof(obligation.value, _STATIC, detail) for obligation, detail in _RAISING.items()]
         proof.append(Proof(Obligation.NO_EARLIER_MUTATION.value, _ASSUMED, _CALLERS))
     return tuple(proof)
-
-
-def _text(capture: Capture) -> str:
-    text = " ".join(ast.unparse(capture.expression).split())
-    return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
