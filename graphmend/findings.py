@@ -111,7 +111,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a finding has no fix: the transform that was tried, the obligation that failed, and a sentence for a person."""
+    """Why a finding has no fix: the transform that was tried, the obligation that failed, and a word to a person."""
 
     transform: str
     obligation: str

@@ -68,7 +68,7 @@ class _Builder(ast.NodeTransformer):
         self.captures = captures
         self.imports: list[Edit] = []
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - the name that ast looks for
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         variable = metavariable(node.id)
         if variable is None:
             return self.named(node)
@@ -77,15 +77,15 @@ class _Builder(ast.NodeTransformer):
             raise Refused(Obligation.SUPPORTED_FORM, f"`$...{variable.name}` stands where only one expression can")
         return copy.deepcopy(captured)
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         node.args = self.expanded(node.args)
         return self.generic_visit(node)  # type: ignore[return-value]
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:  # noqa: N802
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
         node.elts = self.expanded(node.elts)
         return self.generic_visit(node)  # type: ignore[return-value]
 
-    def visit_List(self, node: ast.List) -> ast.expr:  # noqa: N802
+    def visit_List(self, node: ast.List) -> ast.expr:
         node.elts = self.expanded(node.elts)
         return self.generic_visit(node)  # type: ignore[return-value]
 

@@ -188,7 +188,7 @@ class Bindings:
         return Value(Kind.CALLABLE, targets=found) if found else value
 
     def _is_wrapper(self, each: Target, decorated: Value) -> bool:
-        """Whether a decorator's result is a function of its own, and not the decorator proper that its call makes."""
+        """Whether a decorator's result is a function of its own, not the decorator proper that its call makes."""
         function = each.function if isinstance(each, Bound) else each
         if not isinstance(function, Function) or function.parent is None:
             return False
