@@ -182,7 +182,7 @@ class Bindings:
                 self.program.calls.invoke(called, receiver, [value], [], function.line, runner.function, False)
             )
         made = join_all(results)
-        # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept, and of what
+        # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept; of what
         # was passed through it only what was passed here.
         found = frozenset(each for each in made.targets if each in value.targets or self._is_wrapper(each, value))
         return Value(Kind.CALLABLE, targets=found) if found else value

@@ -136,9 +136,7 @@ class Heap:
                 return Value(Kind.CALLABLE, targets=frozenset((method,)))
         return UNKNOWN
 
-    def _object_attribute(
-        self, cls: ClassRef, holder: Value, name: str, line: int, interpreter: Interpreter
-    ) -> Value:
+    def _object_attribute(self, cls: ClassRef, holder: Value, name: str, line: int, interpreter: Interpreter) -> Value:
         if isinstance(cls, ExternalName):
             if self.program.torch.is_module_class(cls.name):
                 if name in ("weight", "running_mean", "running_var", "in_proj_weight"):
