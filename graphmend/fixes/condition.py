@@ -182,7 +182,7 @@ class _Parter:
                 self.require_movable(value, values[:position])
         text = texts[0]
         for each in texts[1:]:
-            text = self.call(_LOGICAL[type(op)], text, each)
+            text = tensor_call(self.site, _LOGICAL[type(op)], text, each)
         return text, True
 
     def tensor(self, node: ast.expr) -> tuple[str, bool]:
@@ -195,7 +195,7 @@ class _Parter:
                         raise Refused(Obligation.SUPPORTED_FORM, reason, node.lineno)
                 return self.joined(_flattened(node), op)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return self.call("logical_not", self.tensor(operand)[0]), True
+                return tensor_call(self.site, "logical_not", self.tensor(operand)[0]), True
             case ast.Compare(left=left, ops=[_, _, *_]):
                 return self.chained(node, left)
             case ast.Call() if (read := self.read_tensor(node)) is not None:
@@ -236,7 +236,7 @@ class _Parter:
         self.operands.append(node)
         text = texts[0]
         for each in texts[1:]:
-            text = self.call("logical_and", text, each)
+            text = tensor_call(self.site, "logical_and", text, each)
         return text, True
 
     def read_tensor(self, node: ast.Call) -> ast.expr | None:
@@ -258,17 +258,18 @@ class _Parter:
     def operand_text(self, node: ast.expr) -> str:
         """The node as an operand of ``and`` or ``or``."""
         text = self.text(node)
-        needs = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)) and not text.startswith("(")
-        return f"({text})" if needs else text
+        loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr))
+        return f"({text})" if loose and text == self.site.source.segment(node) else text
 
-    def call(self, name: str, *operands: str) -> str:
-        """A torch function applied to texts, or the method where the file has no name for torch."""
-        torch = torch_name(self.site)
-        if torch:
-            return f"{torch}.{name}({', '.join(operands)})"
-        first, *rest = operands
-        plain = first.replace(".", "").replace("_", "").isalnum() or first.endswith(")") and not first.startswith("(")
-        return f"{first if plain else f'({first})'}.{name}({', '.join(rest)})"
+
+def tensor_call(site: Site, name: str, *operands: str) -> str:
+    """A torch function applied to texts, or the method where the file has no name for torch."""
+    torch = torch_name(site)
+    if torch:
+        return f"{torch}.{name}({', '.join(operands)})"
+    first, *rest = operands
+    plain = first.replace(".", "").replace("_", "").isalnum() or (first.endswith(")") and not first.startswith("("))
+    return f"{first if plain else f'({first})'}.{name}({', '.join(rest)})"
 
 
 def expression_text(site: Site, node: ast.expr) -> str:

@@ -2,6 +2,9 @@
 
 ``if p < self.rate`` with ``p`` drawn from [0, 1) can only hold if ``self.rate`` is positive. With that test in front,
 compiled code whose rate is 0 never asks the tensor.
+
+In eager nothing changes. But backends that drop operations whose value nobody uses then drop the drawing of ``p``, and
+random numbers drawn later are others than in eager: where the tensor is drawn, the fix is unsafe.
 """
 
 from __future__ import annotations
@@ -9,16 +12,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from graphmend.findings import Applicability, Fix, Proof, Refusal
+from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
 from graphmend.fixes.condition import expression_text
+from graphmend.fixes.emit import Style
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
-from graphmend.flow.values import Kind
+from graphmend.flow.frames import frames_of
+from graphmend.flow.values import ExternalName, Kind
 from graphmend.obligations import Obligation
 from graphmend.source.edits import make_edit
 
 NAME = "guard"
 
+_SHORTEST_LENGTH = 79
 _LESS = (ast.Lt, ast.LtE)
 _GREATER = (ast.Gt, ast.GtE)
 
@@ -43,13 +49,7 @@ def _guard(site: Site) -> Fix:
         guard, detail = implied
         if ast.dump(ast.parse(guard, mode="eval").body) in texts:
             raise Refused(Obligation.IMPLIED_GUARD, f"`{guard}` is tested already", test.lineno)
-        source = site.source
-        start, end = source.span(conjunct)
-        # A conjunct of an `and` may be followed by others; alone, the condition may stand behind a `not`.
-        parent = site.parents.get(id(conjunct))
-        closed = isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or))
-        text = f"{guard} and {source.text[start:end]}"
-        edit = make_edit(source, start, end, f"({text})" if closed else text)
+        edit = _edit(site, conjunct, guard)
         proofs = (
             Proof(
                 Obligation.SUPPORTED_FORM.value, "statically", "a comparison with a value that does not depend on data"
@@ -61,8 +61,56 @@ def _guard(site: Site) -> Fix:
                 f"`{guard}` has no effect and is evaluated by the comparison as well",
             ),
         )
-        return Fix(NAME, Applicability.SAFE, proofs, (edit,))
+        if not _is_drawn(site, conjunct):
+            return Fix(NAME, Applicability.SAFE, proofs, (edit,))
+        changes = (
+            "compiled with a backend that drops unused operations, a random number is no longer drawn where the guard "
+            "decides, so that those drawn after it are others than in eager"
+        )
+        return Fix(NAME, Applicability.UNSAFE, proofs, (edit,), changes)
     raise Refused(Obligation.IMPLIED_GUARD, "the condition implies nothing that Python could decide", test.lineno)
+
+
+def _edit(site: Site, conjunct: ast.expr, guard: str) -> Edit:
+    """The insertion of a guard in front of a conjunct, on a line of its own where the line would be too long."""
+    source = site.source
+    start, end = source.span(conjunct)
+    line = source.position(start)[0]
+    text = f"{guard} and {source.text[start:end]}"
+    # A conjunct of an `and` may be followed by others; elsewhere the guard must not reach further than the conjunct.
+    parent = site.parents.get(id(conjunct))
+    closed = isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or))
+    style = Style(source, site.module.tree)
+    length = max(style.length, len(source.line(line)), _SHORTEST_LENGTH)
+    if "\n" in text or len(source.line(line)) + len(guard) + len(" and ") <= length:
+        return make_edit(source, start, end, f"({text})" if closed else text)
+    outer = source.indentation(line)
+    broken = f"{source.newline}{outer}{style.unit}{text}{source.newline}{outer}"
+    inside = source.text[:start].endswith("(") and source.text[end : end + 1] == ")"
+    return make_edit(source, start, end, broken if inside else f"({broken})")
+
+
+def _is_drawn(site: Site, conjunct: ast.expr) -> bool:
+    """Whether a condition compares a random number."""
+    frame = frames_of(site.program).frame(site.function, site.facts)
+    torch = site.program.torch
+    stack: list[ast.AST] = [conjunct]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, ast.Name):
+            statement = frame.statement(node) or site.statement
+            stack += [item for item in frame.names.definitions(node.id, statement) or () if isinstance(item, ast.stmt)]
+        elif isinstance(node, ast.Call):
+            for target in site.facts.value(node.func).targets:
+                signature = torch.function(target.name) if isinstance(target, ExternalName) else None
+                if signature is not None and signature.has("random"):
+                    return True
+        stack += ast.iter_child_nodes(node)
+    return False
 
 
 def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:

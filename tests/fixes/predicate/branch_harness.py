@@ -25,17 +25,17 @@ from graphmend.findings import Report
 RULES = ("GM101", "GM102", "GM103")
 
 
-def mend(folder: Path, files: dict[str, str]) -> Report:
+def mend(folder: Path, files: dict[str, str], *, unsafe: bool = False) -> Report:
     """Write files and apply the fixes of branches on tensors."""
     (folder / "pyproject.toml").write_text("[tool.ruff]\nline-length = 110\n")
     for name, text in files.items():
         (folder / name).write_bytes(text.encode("utf-8"))
-    return engine.run(engine.Request((str(folder),), Config(root=str(folder), select=RULES), fix=True))
+    return engine.run(engine.Request((str(folder),), Config(root=str(folder), select=RULES), fix=True, unsafe=unsafe))
 
 
-def mended(folder: Path, files: dict[str, str]) -> tuple[dict[str, str], Report]:
+def mended(folder: Path, files: dict[str, str], *, unsafe: bool = False) -> tuple[dict[str, str], Report]:
     """The texts of some files after the fixes, and the report."""
-    report = mend(folder, files)
+    report = mend(folder, files, unsafe=unsafe)
     after = dict(files)
     for fixed in report.fixed:
         after[Path(fixed.path).name] = fixed.after

@@ -31,6 +31,7 @@ class Case:
     files: dict[str, str]
     after: str | None
     inputs: str | None
+    unsafe: bool
 
 
 def cases(mended: bool) -> list[object]:
@@ -53,26 +54,27 @@ def cases(mended: bool) -> list[object]:
                 if kind == "python":
                     named = re.match(r"# file: (\S+)\n", code)
                     files[named.group(1) if named else "module.py"] = code if named else whole(code)
-            case = Case(files, whole(expected[0], mended=True) if expected else None, inputs)
+            unsafe = path.stem == "guards"
+            case = Case(files, whole(expected[0]) if expected else None, inputs, unsafe)
             found.append(pytest.param(case, id=f"{path.stem}: {title}"))
     return found
 
 
-def whole(block: str, mended: bool = False) -> str:
+def whole(block: str) -> str:
     """A block with the imports and the class around it that it leaves out."""
     if re.match(r"from |import |# whole", block):
         return block
     body = "".join("    " + line if line.strip() else line for line in block.splitlines(keepends=True))
-    return HEAD.format("import graphmend\n" if mended else "") + "class Model(nn.Module):\n" + body
+    return HEAD.format("import graphmend\n" if "graphmend." in block else "") + "class Model(nn.Module):\n" + body
 
 
 @pytest.mark.parametrize("case", cases(mended=True))
 def test_mended(case: Case, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    after, report = harness.mended(tmp_path / "work", case.files)
+    after, report = harness.mended(tmp_path / "work", case.files, unsafe=case.unsafe)
     assert report.errors == ()
     assert after["module.py"] == case.after
-    again, second = harness.mended(tmp_path / "work", after)
+    again, second = harness.mended(tmp_path / "work", after, unsafe=case.unsafe)
     assert again == after
     assert not second.errors
     before_module = harness.load(tmp_path, "before", case.files)
@@ -82,7 +84,15 @@ def test_mended(case: Case, tmp_path: Path) -> None:
     )
     selections = len(re.findall(r"graphmend\.select\(", after["module.py"]))
     differentiable = len(re.findall(r"grad=\"", after["module.py"]))
-    harness.compare(before_module.Model, after_module.Model, calls, with_gradients=differentiable == selections)
+    harness.compare(
+        before_module.Model,
+        after_module.Model,
+        calls,
+        with_gradients=differentiable == selections,
+        whole=selections > 0,
+        # A guard lets the other backends drop the draw: that is what makes it unsafe.
+        backends=(("eager", False), ("eager", True)) if case.unsafe else (("eager", False), ("aot_eager", True)),
+    )
 
 
 @pytest.mark.parametrize("case", cases(mended=False))
@@ -104,3 +114,11 @@ def test_refused(case: Case, tmp_path: Path) -> None:
         refusal = refused[line]
         assert refusal is not None
         assert (words or "") in refusal.reason
+
+
+def test_a_guard_takes_the_break_away_where_it_decides(tmp_path: Path) -> None:
+    case = next(param.values[0] for param in cases(mended=True) if "skipped" in param.id)  # type: ignore[attr-defined]
+    assert case.after is not None
+    after = harness.load(tmp_path, "after", {"module.py": case.after})
+    seen = harness.run(after.Model, harness.SAMPLES, grad=True, backend="eager", fullgraph=True)
+    assert seen.graphs == 1
