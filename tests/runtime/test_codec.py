@@ -177,7 +177,7 @@ def test_varying_arguments_are_compiled_no_more_often_than_before(values, name):
 def test_varying_arguments_say_the_same(backend):
     for values in VARYING.values():
         compiled = Compiled(after, backend)
-        for value in values:
+        for value in values[:5]:
             assert see(compiled, X, value) == see(after, X, value)
 
 

@@ -381,6 +381,7 @@ def test_warning_has_the_line_of_the_call(backend):
     assert see(Compiled(function, backend, fullgraph=True), X).warned == [warned]
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("warn", [warn_caller, warn_here], ids=["caller", "here"])
 def test_warning_once_per_location_of_the_users_module(warn, backend):
     def function(x):
@@ -400,6 +401,7 @@ def test_warning_once_per_location_of_the_users_module(warn, backend):
     assert any("only once" in key for key in __warningregistry__ if isinstance(key, tuple))
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_warning_as_error(backend):
     def function(x):
         warn_here("now an error")
