@@ -44,11 +44,13 @@ class Lead:
 
     Args:
         finding: what is reported.
-        function: the qualified name of the function it lies in; fixes in the same function may change its plan.
+        start: offset of the statement that holds it.
+        end: end of that statement, its body included; a fix that touches it may change the plan.
     """
 
     finding: Finding
-    function: str
+    start: int
+    end: int
 
 
 class Analysis:
@@ -118,7 +120,7 @@ class Analysis:
         parents = parents_of(function)
         for match in _one_each(matches):
             site = Site(self.program, function, facts, match.statement, match.node, parents, runtime)
-            yield Lead(self._finding(site, match), function.qualname)
+            yield Lead(self._finding(site, match), *function.module.source.span(match.statement))
 
     def _finding(self, site: Site, match: Match) -> Finding:
         function, rule = site.function, match.rule

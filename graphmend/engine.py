@@ -17,7 +17,7 @@ from graphmend.analysis import Analysis, Lead
 from graphmend.config import Config
 from graphmend.discover import discover, display_path
 from graphmend.files import write_atomically
-from graphmend.findings import Applicability, FileError, Finding, Fix, FixedFile, Report
+from graphmend.findings import Applicability, Edit, FileError, Finding, Fix, FixedFile, Report
 from graphmend.fixes import verify_edits
 from graphmend.fixes.site import RuntimeImport
 from graphmend.model.index import Index
@@ -280,19 +280,23 @@ class _Session:
         edits = list(dict.fromkeys(edit for fix in chosen for edit in fix.edits))
         before = file.source
         after = replace(before, text=apply_edits(before.text, edits))
-        touched = {lead.function for lead in wanted if lead.finding.fix in chosen}
-        left = [lead for lead in file.leads if lead.finding.fix not in chosen]
         file.source = after
         file.count += len(chosen)
+        mended = [lead for lead in wanted if lead.finding.fix in chosen]
+        file.leads = [lead for lead in file.leads if lead.finding.fix not in chosen]
         self.parsed.pop(os.path.abspath(file.path), None)
         for fix in chosen:
             self.vendor(file, fix)
         shift = Shift(before, after, edits)
-        file.leads = left
-        again = any(lead.function in touched for lead in left)
+        again = any(_touched(lead, edits) for lead in file.leads) or any(_remains(lead) for lead in mended)
         for other in self.files.values():
-            if other.leads and not (again and other is file):
+            if other is not file:
                 other.leads = [replace(lead, finding=shift.finding(lead.finding)) for lead in other.leads]
+        if not again:
+            file.leads = [
+                Lead(shift.finding(lead.finding), shift.offset(lead.start), shift.offset(lead.end))
+                for lead in file.leads
+            ]
         return again
 
     def sound(self, file: _File, fixes: list[Fix]) -> list[Fix]:
@@ -337,6 +341,18 @@ class _Session:
             except (OSError, UnicodeEncodeError) as error:
                 self.errors.append(FileError(each.path, f"cannot be written: {error}"))
         return written
+
+
+def _touched(lead: Lead, edits: Sequence[Edit]) -> bool:
+    """Whether edits changed the statement of a lead, or something that its own fix would change as well."""
+    planned = lead.finding.fix.edits if lead.finding.fix is not None else ()
+    return any(edit in planned or (edit.start < lead.end and lead.start < edit.end) for edit in edits)
+
+
+def _remains(lead: Lead) -> bool:
+    """Whether a fix left something of its statement, in which a rule may find more: a statement is one finding."""
+    edits = lead.finding.fix.edits if lead.finding.fix is not None else ()
+    return not any(edit.start <= lead.start and lead.end <= edit.end for edit in edits)
 
 
 def _outer_first(leads: Iterable[Lead]) -> list[Lead]:

@@ -69,6 +69,8 @@ class Interpreter:
         self.function = function
         self.parameters = parameters
         self.facts = facts
+        self.dotted: set[str] = set()
+        """Names of whose attributes the environments may hold refinements."""
         self.results: Value = NOTHING
         self.yields: Value = NOTHING
         self.imports: dict[str, Value] = {}
@@ -248,7 +250,8 @@ class Interpreter:
         """Bind the target of an assignment."""
         match node:
             case ast.Name(id=name):
-                _forget(name, env)
+                if name in self.dotted:
+                    _forget(name, env)
                 env[name] = value
                 if self.recording and self.facts is not None:
                     self.facts.values[id(node)] = value
@@ -258,6 +261,7 @@ class Interpreter:
                 key = _path(node)
                 if key:
                     _forget(key, env)
+                    self.dotted.add(key.partition(".")[0])
                     env[key] = value
             case ast.Subscript(value=owner, slice=index):
                 holder = self.eval(owner, env)
@@ -310,6 +314,7 @@ class Interpreter:
         key = _path(node.target if isinstance(node, ast.NamedExpr) else node)
         if not key:
             return
+        self.dotted.add(key.partition(".")[0])
         value = env[key] if key in env else self.eval(node, dict(env))
         if positive:
             if keep == Kind.NONE:
@@ -326,6 +331,7 @@ class Interpreter:
         key = _path(subject)
         if not key:
             return
+        self.dotted.add(key.partition(".")[0])
         declared = self.program.annotations.instance_test(types, self, env)
         if declared.kinds & Kind.UNKNOWN:
             return
@@ -366,10 +372,11 @@ class Interpreter:
         return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
     def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
-        key = _path(node)
-        if key and key in env:
-            self.eval(node.value, env)
-            return env[key]
+        if self.dotted:
+            key = _path(node)
+            if key and key in env:
+                self.eval(node.value, env)
+                return env[key]
         return self.program.heap.read(self.eval(node.value, env), node.attr, node.lineno, self)
 
     def _subscript(self, node: ast.Subscript, env: Environment) -> Value:

@@ -45,16 +45,17 @@ class Shift:
     def finding(self, finding: Finding) -> Finding:
         """A finding with every place in this file moved along."""
         path = self.before.path
-        frames = tuple(
-            Frame(frame.path, self.line(frame.line), frame.function) if frame.path == path else frame
-            for frame in finding.region
-        )
+        if any(frame.path == path for frame in finding.region):
+            frames = (
+                Frame(path, self.line(frame.line), frame.function) if frame.path == path else frame
+                for frame in finding.region
+            )
+            finding = replace(finding, region=tuple(frames))
         if finding.path != path:
-            return replace(finding, region=frames)
+            return finding
         return replace(
             finding,
             range=self.range(finding.range),
-            region=frames,
             fix=self.fix(finding.fix) if finding.fix else None,
             refusal=self.refusal(finding.refusal) if finding.refusal else None,
         )
