@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend.fixes.changes import Change, callees_of, changes_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
 from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
@@ -23,6 +24,7 @@ from graphmend.model.scopes import walk_scope
 from graphmend.obligations import Obligation
 
 _BROAD = frozenset({"Exception", "BaseException"})
+_WITH = (ast.With, ast.AsyncWith)
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 
 
@@ -39,8 +41,13 @@ class Place:
     node: ast.AST | None
 
 
-def places(site: Site) -> Iterator[Place]:
-    """The places through which an exception of a site passes, from the site outwards."""
+def places(site: Site, concerns: Callable[[Function], bool] = lambda _: True) -> Iterator[Place]:
+    """The places through which an exception of a site passes, from the site outwards.
+
+    Args:
+        site: where the exception is raised.
+        concerns: which functions are of interest; the others are passed through, without a closer look.
+    """
     frames = frames_of(site.program)
     yield Place(frames.frame(site.function, site.facts), site.statement)
     seen: set[Function] = set()
@@ -54,16 +61,34 @@ def places(site: Site) -> Iterator[Place]:
         for caller, lines in state.callers.items() if state is not None else ():
             if site.program.cut(caller):
                 continue
-            frame = frames.frame(caller)
             pending.append(caller)
-            for line in sorted(lines):
-                at = [node for node in walk_scope(caller.body) if getattr(node, "lineno", 0) == line]
-                calls = [node for node in at if isinstance(node, ast.Call)]
-                exact: list[ast.AST | None] = [
-                    node for node in calls if function in callees_of(node, frame, site.program)
-                ]
-                for node in exact or calls or [node for node in at if isinstance(node, ast.Attribute)] or [None]:
+            if concerns(caller):
+                frame = frames.frame(caller)
+                for node in _calls(function, frame, lines, site):
                     yield Place(frame, node)
+
+
+def _calls(function: Function, frame: Frame, lines: set[int], site: Site) -> Iterator[ast.AST | None]:
+    """The nodes in some lines of a caller that call a function."""
+    for line in sorted(lines):
+        at = [node for node in walk_scope(frame.function.body) if getattr(node, "lineno", 0) == line]
+        calls = [node for node in at if isinstance(node, ast.Call)]
+        exact: list[ast.AST | None] = [node for node in calls if function in callees_of(node, frame, site.program)]
+        yield from exact or calls or [node for node in at if isinstance(node, ast.Attribute)] or [None]
+
+
+class _Guarded:
+    """Remembers which functions hold a ``try`` or a ``with``."""
+
+    def __init__(self, _program: Program) -> None:
+        self._known: dict[Function, bool] = {}
+
+    def __call__(self, function: Function) -> bool:
+        found = self._known.get(function)
+        if found is None:
+            nodes = walk_scope(function.body)
+            found = self._known[function] = any(hasattr(node, "handlers") or isinstance(node, _WITH) for node in nodes)
+        return found
 
 
 # -------------------------------------------------------------------- handlers
@@ -82,7 +107,7 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
     """
     if not raised and not risks:
         return
-    for place in places(site):
+    for place in places(site, site.program.derived(_Guarded)):
         for line, what, caught in _guards(place, site, raised):
             if caught:
                 where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"
@@ -97,7 +122,7 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
     """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
     module = place.frame.function.module
     for parent, inside in _around(place):
-        if isinstance(parent, (ast.With, ast.AsyncWith)):
+        if isinstance(parent, _WITH):
             for item in parent.items:
                 yield (
                     item.context_expr.lineno,
@@ -120,13 +145,13 @@ def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:
     """The ``try`` and ``with`` statements around a place, with the part of a ``try`` that holds it."""
     if place.node is None:
         for node in walk_scope(place.frame.function.body):
-            if hasattr(node, "handlers") or isinstance(node, (ast.With, ast.AsyncWith)):
+            if hasattr(node, "handlers") or isinstance(node, _WITH):
                 yield node, "body" if hasattr(node, "handlers") else ""
         return
     child: ast.AST = place.node
     parent = place.frame.parents.get(id(child))
     while parent is not None:
-        if isinstance(parent, (ast.With, ast.AsyncWith)) and child in parent.body:
+        if isinstance(parent, _WITH) and child in parent.body:
             yield parent, ""
         elif hasattr(parent, "handlers"):
             parts = ("body", "handlers", "orelse", "finalbody")

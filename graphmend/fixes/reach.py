@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from graphmend.fixes.site import Refused, Site
@@ -19,11 +18,24 @@ _ARMS_BY_NAME = frozenset({
 })  # fmt: skip
 _ARMS_BY_PREFIX = ("torch._higher_order_ops.", "torch.func.", "functorch.", "torch._functorch.")
 _NOT_ARMS = frozenset({"torch.func.functional_call", "torch.func.stack_module_state"})
-_ARM_WORDS = re.compile(
-    r"\b(?:cond|while_loop|scan|flex_attention|create_\w*mask|vmap|select|func|functorch|_higher_order_ops|Function)\b"
+_SCRIPT_CALLS = frozenset(name.rpartition(".")[2] for name in SCRIPTERS)
+# A file without any of these words is not looked at: plain substrings, since there may be thousands of files.
+_PREFIX_WORDS = ("_higher_order_ops", "functorch", "torch.func", "import func")
+_ARM_WORDS = (
+    *_PREFIX_WORDS,
+    *(
+        "while_loop",
+        "associative_scan",
+        "flex_attention",
+        "create_block_mask",
+        "create_nested_block_mask",
+        "create_mask(",
+    ),
+    *("vmap", "invoke_subgraph", "nested_compile_region", "graphmend", "torch.cond", "import cond", "torch.scan"),
+    *("torch.switch", "map_impl", "autograd.Function", "import Function"),
 )
-_PREFIX_WORDS = re.compile(r"_higher_order_ops|functorch|torch\.func\b|from torch import .*\bfunc\b")
-_SCRIPT_WORDS = re.compile(r"\bjit\b")
+_SCRIPT_WORDS = tuple(f"jit.{name}" for name in (*_SCRIPT_CALLS, "is_scripting", "unused", "ignore", "Script"))
+_SCRIPT_IMPORTS = ("from torch.jit import", "from torch import jit")
 _SCRIPT_MARKS = frozenset({"torch.jit.unused", "torch.jit.ignore", "torch.jit.export"})
 _AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
@@ -48,13 +60,14 @@ class Reach:
         self._arms: dict[int, str] = {}
         self._scripted: dict[int, str] = {}
         for module in program.index.modules().values():
-            if is_runtime(module):
+            if program.is_runtime(module):
                 continue
-            if _PREFIX_WORDS.search(module.source.text):
+            text = module.source.text
+            if any(word in text for word in _PREFIX_WORDS):
                 self._with_prefixes.add(module)
-            if _ARM_WORDS.search(module.source.text):
+            if any(word in text for word in _ARM_WORDS):
                 self._find_arms(module)
-            if _SCRIPT_WORDS.search(module.source.text):
+            if "jit" in text and any(word in text for word in (*_SCRIPT_WORDS, *_SCRIPT_IMPORTS)):
                 self._find_scripted(module)
 
     def arm(self, function: Function) -> str | None:
@@ -133,7 +146,12 @@ class Reach:
 
     def _find_scripted(self, module: Module) -> None:
         for node in module.nodes:
-            if isinstance(node, ast.Call) and node.args and self._names(module, node.func) & SCRIPTERS:
+            if (
+                isinstance(node, ast.Call)
+                and node.args
+                and _last(node.func) in _SCRIPT_CALLS
+                and self._names(module, node.func) & SCRIPTERS
+            ):
                 for scripted in self._functions(module, node.args[0]):
                     self._mark(
                         self._scripted,

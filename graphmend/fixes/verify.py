@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from graphmend.findings import Edit
@@ -44,6 +45,7 @@ def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
     return None
 
 
+@lru_cache(maxsize=2)  # what one pass ends with is what the next one begins with
 def _parse(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # invalid escapes and the like are the file's own affair
