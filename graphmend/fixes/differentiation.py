@@ -13,6 +13,9 @@ from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.text import brief
 from graphmend.obligations import Obligation
 
+_STEPS = 4
+"""How far back from the arms leaves are followed."""
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -68,14 +71,31 @@ class _Differentiation:
         return self.gradients(arm).leaves(value)
 
     def leaf_difference(self) -> str | None:
+        """What keeps the arms from having the same leaves; ``None`` if they have."""
         first, *others = self.arms
         for position in range(len(first.results)):
-            expected = self.leaves(first, position)
             for other in others:
-                difference = expected ^ self.leaves(other, position)
-                if difference:
-                    return f"only one side reads `{min(difference)}`"
+                sets = (self.leaves(first, position), self.leaves(other, position))
+                difference = self.difference(*sets, _STEPS)
+                if difference is not None:
+                    return f"only one side reads `{difference}`"
         return None
+
+    def difference(self, a: frozenset[str], b: frozenset[str], steps: int) -> str | None:
+        """A leaf of one set that is not in the other, even when what it was made of is looked at."""
+        if a == b:
+            return None
+        behind = {leaf: self.behind(leaf) for leaf in a ^ b} if steps else {}
+        known = {leaf: leaves for leaf, leaves in behind.items() if leaves is not None}
+        if not known:
+            return min(a ^ b)
+        more = [frozenset(each for leaf in leaves for each in known.get(leaf, (leaf,))) for leaves in (a, b)]
+        return self.difference(more[0], more[1], steps - 1)
+
+    def behind(self, leaf: str) -> frozenset[str] | None:
+        """The leaves of what a name was made of before the branch."""
+        known = leaf in self.site.function.locals
+        return self.gradients(self.arms[0]).behind(leaf, self.site.statement) if known else None
 
     def leaf_words(self) -> str:
         names = sorted(

@@ -20,6 +20,7 @@ from graphmend.model.scopes import walk_scope
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
+_MAKING = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.BinOp)
 _IMMUTABLE = Kind.STATIC | Kind.SIZE | Kind.NONE | Kind.CALLABLE | Kind.SCALAR
 _DEPTH = 24
 
@@ -61,10 +62,16 @@ class _Place:
     frame: Frame
     at: ast.AST
     depth: int = 0
+    held: bool = True
+    """Whether what a container or object holds is asked for too, or only what it is itself."""
 
     @property
     def deeper(self) -> _Place:
         return replace(self, depth=self.depth + 1)
+
+    @property
+    def inside(self) -> _Place:
+        return replace(self, depth=self.depth + 1, held=True)
 
 
 class Aliasing:
@@ -78,7 +85,7 @@ class Aliasing:
         self.program = program
         self.frames = frames_of(program)
         self._returned: dict[Function, Sources] = {}
-        self._open: set[tuple[int, str]] = set()
+        self._open: set[tuple[int, str, bool]] = set()
 
     # ---------------------------------------------------------------- asking
 
@@ -89,6 +96,11 @@ class Aliasing:
         """
         statement = at if at is not None else frame.statement(node)
         return self._sources(node, _Place(frame, statement)) if statement is not None else _UNKNOWN
+
+    def objects(self, node: ast.expr, frame: Frame, at: ast.AST | None = None) -> Sources:
+        """The objects that ``node`` may be or share memory with, those that it holds left out."""
+        statement = at if at is not None else frame.statement(node)
+        return self._sources(node, _Place(frame, statement, held=False)) if statement is not None else _UNKNOWN
 
     def name_sources(self, name: str, frame: Frame, at: ast.AST) -> Sources:
         """The objects that a name may stand for where statement ``at`` begins."""
@@ -132,7 +144,9 @@ class Aliasing:
                 return self._name(name, place)
             case ast.Attribute():
                 return self._attribute(node, place)
-            case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.NamedExpr(value=inner):
+            case ast.Subscript(value=inner) | ast.Starred(value=inner):
+                return self._sources(inner, place.inside)
+            case ast.NamedExpr(value=inner):
                 return self._sources(inner, place.deeper)
             case ast.Call():
                 return self._call(node, place)
@@ -140,6 +154,8 @@ class Aliasing:
 
     def _compound(self, node: ast.expr, place: _Place) -> Sources:
         fresh: Sources = frozenset((Source(Origin.FRESH, node=node),))
+        if not place.held and isinstance(node, _MAKING):
+            return fresh
         match node:
             case ast.BinOp(left=left, right=right):
                 # Of containers and objects an operation may keep the operands' parts.
@@ -184,7 +200,7 @@ class Aliasing:
             return _UNKNOWN
         found: set[Source] = set()
         for item in definitions:
-            key = (id(item), name)
+            key = (id(item), name, place.held)
             if item is None:
                 if name in {each.arg for each in frame.function.parameters}:
                     found |= parameter
@@ -198,16 +214,20 @@ class Aliasing:
         match item:
             case ast.Assign(targets=targets, value=value):
                 here = replace(place, at=item)
-                parts = [matching_part(target, value, name) for target in targets if name in _stored(target)]
-                # What a container holds is among its own sources.
-                return self._union([part if part is not None else value for part in parts], here)
+                found: set[Source] = set()
+                for target in targets:
+                    if name in _stored(target):
+                        part = matching_part(target, value, name)
+                        # What a container holds is among its own sources.
+                        found |= self._sources(part, here) if part is not None else self._sources(value, here.inside)
+                return frozenset(found)
             case ast.AnnAssign(value=value) if value is not None:
                 return self._sources(value, replace(place, at=item))
             case ast.AugAssign(target=ast.Name()):
                 # `x += y` may be in place: the result may be the object that the name stood for.
                 return self._name(name, replace(place, at=item)) | {Source(Origin.FRESH, node=item)}
             case Iterate(statement=loop):
-                return self._sources(loop.iter, replace(place, at=loop))
+                return self._sources(loop.iter, replace(place, at=loop, held=True))
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
                 return _NOTHING
             case ast.stmt():
@@ -248,7 +268,7 @@ class Aliasing:
             case ObjectMethod(owner="list" | "dict") if receiver is not None:
                 return self._sources(receiver, place.deeper) | self._arguments(node, place)
             case Class():
-                return self._arguments(node, place)
+                return self._arguments(node, place) if place.held else _NOTHING
         return _UNKNOWN | self._arguments(node, place)
 
     def _object(self, cls: Class | ExternalName, node: ast.Call, place: _Place) -> Sources:

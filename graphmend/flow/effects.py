@@ -102,7 +102,7 @@ class Effects:
             case ast.Call():
                 yield from self.callees.doings(node, frame, callees)
             case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
-                if not _all_fresh(self.aliasing.sources(owner, frame), inside):
+                if not _all_fresh(self.aliasing.objects(owner, frame), inside):
                     yield Doing(Effect.WRITES, f"writes the attribute `{attr}`", node, attr, owner)
             case ast.Attribute(value=owner, attr=attr):
                 yield from self._property(owner, attr, node, frame, callees)

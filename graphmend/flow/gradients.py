@@ -13,6 +13,7 @@ from graphmend.flow.frames import Frame
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
+from graphmend.model.scopes import walk_scope
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
@@ -68,6 +69,33 @@ class Gradients:
             if isinstance(own[0].targets[0], ast.Name):
                 return own[0].value
         raise Unknown(f"`{node.id}` is assigned in several ways", node.lineno)
+
+    def behind(self, name: str, statement: ast.stmt) -> frozenset[str] | None:
+        """The leaves of what a name was made of before a statement, where gradients pass on the way as they are.
+
+        ``None``: that is not known, or a gradient of zero might not stay zero on the way.
+        """
+        definitions = self.frame.names.definitions(name, statement)
+        made = definitions[0] if definitions is not None and len(definitions) == 1 else None
+        if not isinstance(made, ast.Assign) or not all(isinstance(target, ast.Name) for target in made.targets):
+            return None
+        before = Gradients(self.program, self.frame, ())
+        try:
+            leaves = before.leaves(made.value)
+            same = all(self._unchanged(leaf, made, statement) for leaf in leaves)
+            return leaves if same and before.unbounded(made.value) is None else None
+        except Unknown:
+            return None
+
+    def _unchanged(self, leaf: str, first: ast.stmt, last: ast.stmt) -> bool:
+        """Whether a name, or an attribute of one, stands for the same at two statements."""
+        root, *attributes = leaf.split(".")
+        names = self.frame.names
+        if root in self.frame.function.locals and names.definitions(root, first) != names.definitions(root, last):
+            return False
+        body = walk_scope(self.frame.function.body)
+        stored = {each.attr for each in body if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)}
+        return not stored & set(attributes)
 
     # ---------------------------------------------------------------- leaves
 

@@ -44,6 +44,8 @@ class Mutations:
         self.frames = frames_of(program)
         self.aliasing = aliasing_of(program)
         self._parameters: dict[Function, frozenset[str]] = {}
+        self._assumed: dict[Function, frozenset[str]] = {}
+        self._asked: set[Function] = set()
         self._constructions: dict[tuple[Class, str], tuple[ast.Call, ...]] = {}
 
     # ---------------------------------------------------------------- asking
@@ -70,7 +72,7 @@ class Mutations:
         target = mutation.target
         if isinstance(mutation.node, ast.AugAssign) and isinstance(target, ast.Name):
             return self.aliasing.name_sources(target.id, frame, mutation.node)
-        return self.aliasing.sources(target, frame, frame.statement(mutation.node))
+        return self.aliasing.objects(target, frame, frame.statement(mutation.node))
 
     def parameters(self, function: Function) -> frozenset[str]:
         """The parameters into whose object, or what shares memory with it, a function may write.
@@ -78,11 +80,24 @@ class Mutations:
         Writes to attributes of a parameter are not among them.
         """
         known = self._parameters.get(function)
-        if known is None:
-            # Cuts recursion: while a function is looked at, calls of it may change all that they are given.
-            self._parameters[function] = frozenset(parameter.arg for parameter in function.parameters)
-            known = self._parameters[function] = frozenset(self._changed_parameters(function))
-        return known
+        if known is not None:
+            return known
+        if function in self._assumed:  # recursion: what is known so far
+            self._asked.add(function)
+            return self._assumed[function]
+        found: frozenset[str] = frozenset()
+        while True:
+            self._assumed[function] = found
+            self._asked.discard(function)
+            more = frozenset(self._changed_parameters(function))
+            if more == found or function not in self._asked:
+                break
+            found = more
+        del self._assumed[function]
+        self._asked.discard(function)
+        if not self._asked:  # else it rests on what is not settled yet
+            self._parameters[function] = more
+        return more
 
     def _changed_parameters(self, function: Function) -> Iterator[str]:
         state = self.program.states.get(function)
@@ -190,10 +205,10 @@ def _may_ask_in_place(call: ast.Call, position: int) -> bool:
 
 def _held(target: ast.Name | ast.Attribute, frame: Frame) -> Value:
     """The value that an augmented assignment reads: the facts keep it under a node of their own."""
-    place = (type(target), target.lineno, target.col_offset)
+    place, values = (type(target), target.lineno, target.col_offset), frame.facts.values
     for kept in frame.facts.kept:
-        if (type(kept), getattr(kept, "lineno", 0), getattr(kept, "col_offset", 0)) == place:
-            return frame.facts.value(kept)
+        if (type(kept), getattr(kept, "lineno", 0), getattr(kept, "col_offset", 0)) == place and id(kept) in values:
+            return values[id(kept)]
     return frame.facts.value(target)
 
 
