@@ -210,7 +210,11 @@ def _nothing_given() -> Failure:
 
 
 def _misaligned_shapes() -> Failure:
-    """Spatial shapes that do not add up to the sequence: the deformable attention tests that on tensors."""
+    """Spatial shapes that do not add up to the sequence: the deformable attention tests that on tensors.
+
+    The list of the same shapes does add up. If it did not, a later operator would fail as well, and once the test no
+    longer breaks the graph that operator fails first, while the graph is traced.
+    """
     import torch
 
     def attention(model: Any) -> str:
@@ -224,7 +228,7 @@ def _misaligned_shapes() -> Failure:
             "encoder_hidden_states": _noise(2, 1, 21, 64),
             "reference_points": _noise(3, 1, 20, 2, 2).sigmoid(),
             "spatial_shapes": shapes,
-            "spatial_shapes_list": [(4, 4), (2, 2)],
+            "spatial_shapes_list": [(4, 4), (5, 1)],
             "level_start_index": torch.tensor([0, 16]),
         },
         submodule=attention,
