@@ -13,7 +13,7 @@ from graphmend.fixes.identifiers import names_of, snake_case, subject_of
 from graphmend.fixes.movedtext import Header, after_else, moved_text, own_end, text_of
 from graphmend.fixes.observe import Observation
 from graphmend.fixes.site import Site
-from graphmend.fixes.style import Style
+from graphmend.fixes.style import Style, style_of
 from graphmend.source.edits import make_edit
 
 _PREFIX = {"print": "print", "log": "log", "warn": "warn", "raise": "check"}
@@ -46,7 +46,7 @@ def edits_of(site: Site, form: Form, captures: Sequence[Capture], moved: Moved, 
         moved: where in the text they occur.
         seen: what the text does.
     """
-    source, style = site.source, Style(site.source, site.module.tree)
+    source, style = site.source, style_of(site.module)
     runtime = runtime_name(site)
     replacements = [*((node, capture.name) for node, capture in moved.places), *seen.loggers]
     body = moved_text(site, form.moved, form.header, replacements, style.unit)

@@ -22,7 +22,7 @@ from graphmend.fixes.observe import Observer
 from graphmend.fixes.outline_edits import argument_text, effect_name
 from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.site import Refused, Site
-from graphmend.fixes.style import Style
+from graphmend.fixes.style import style_of
 from graphmend.model.scopes import bound_names, walk_scope
 from graphmend.source.edits import make_edit
 
@@ -116,7 +116,7 @@ def _has_comments(site: Site, messages: Sequence[ast.stmt]) -> bool:
 
 
 def _edits(site: Site, group: _Group, captures: list[Capture], observer: Observer) -> tuple[Edit, ...]:
-    source, style = site.source, Style(site.source, site.module.tree)
+    source, style = site.source, style_of(site.module)
     newline, branch, table = source.newline, group.branch, names_of(site.module)
     indentation = source.indentation(branch.lineno)
     runtime = runtime_name(site)

@@ -11,7 +11,9 @@ import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from weakref import WeakKeyDictionary
 
+from graphmend.model.module import Module
 from graphmend.source.text import SourceText
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
@@ -74,6 +76,17 @@ class Style:
             return f"{opening}{newline}{inner}{line}{newline}{indentation}{closing}"
         lines = "".join(f"{inner}{item},{newline}" for item in items)
         return f"{opening}{newline}{lines}{indentation}{closing}"
+
+
+_STYLES: WeakKeyDictionary[Module, Style] = WeakKeyDictionary()
+
+
+def style_of(module: Module) -> Style:
+    """The style of a file, looked at once."""
+    style = _STYLES.get(module)
+    if style is None:
+        style = _STYLES[module] = Style(module.source, module.tree)
+    return style
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -34,15 +34,21 @@ def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
     strange = next((edit for edit in edits if not _is_round(edit.replacement)), None)
     if strange is not None:
         return f"the new text in line {strange.range.line} is not read as it is written"
-    result = dict(_statements(after, trees[1]))
-    for (start, end), description in _statements(source, trees[0]):
-        if any(edit.start < end and start < edit.end for edit in edits):
-            continue
+    wanted: dict[tuple[int, int], str] = {}
+    for (start, end), description in _statements(source, trees[0], lambda span: not _touched(span, edits)):
         # The text of a statement that no edit touches is the same; what remains to be seen is that it is still one.
         shift = sum(len(edit.replacement) - (edit.end - edit.start) for edit in edits if edit.end <= start)
-        if result.get((start + shift, end + shift)) != description:
-            return f"the statement in line {source.position(start)[0]} would not be the same"
+        if not _touched((start, end), edits):
+            wanted[start + shift, end + shift] = description
+    found = {span: each for span, each in _statements(after, trees[1], wanted.__contains__) if span in wanted}
+    if found != wanted:
+        start, end = min(span for span in wanted if found.get(span) != wanted[span])
+        return f"the statement in line {after.position(start)[0]} of the result would not be the same"
     return None
+
+
+def _touched(span: tuple[int, int], edits: Sequence[Edit]) -> bool:
+    return any(edit.start < span[1] and span[0] < edit.end for edit in edits)
 
 
 @lru_cache(maxsize=2)  # what one pass ends with is what the next one begins with
@@ -65,16 +71,25 @@ def _is_round(text: str) -> bool:
         return False
 
 
-def _statements(source: SourceText, tree: ast.Module) -> Iterator[tuple[tuple[int, int], str]]:
-    """The span of every statement, with its kind and the path of blocks that leads to it."""
+def _statements(
+    source: SourceText, tree: ast.Module, whole: Callable[[tuple[int, int]], bool]
+) -> Iterator[tuple[tuple[int, int], str]]:
+    """The spans of statements, with their kind and the path of blocks that leads to them.
+
+    Of a statement for whose span ``whole`` holds, the statements inside are left out.
+    """
     stack: list[tuple[ast.AST, str]] = [(tree, "")]
     while stack:
         owner, path = stack.pop()
         for field, value in ast.iter_fields(owner):
             for child in value if isinstance(value, list) else ():
                 if isinstance(child, ast.stmt):
-                    name = getattr(child, "name", "")
-                    yield source.span(child), f"{path}{field}/{type(child).__name__} {name}"
-                    stack.append((child, f"{path}{field}/{type(child).__name__} {name}/"))
+                    span, description = (
+                        source.span(child),
+                        f"{path}{field}/{type(child).__name__} {getattr(child, 'name', '')}",
+                    )
+                    yield span, description
+                    if not whole(span):
+                        stack.append((child, f"{description}/"))
                 elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
                     stack.append((child, f"{path}{field}/{type(child).__name__}/"))
