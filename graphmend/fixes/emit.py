@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graphmend.findings import Edit
-from graphmend.fixes.identifiers import names_of
+from graphmend.fixes.identifiers import binds, names_of
 from graphmend.fixes.site import RuntimeImport, Site
 from graphmend.fixes.style import Style, reindent
 from graphmend.model.module import Module
@@ -42,9 +42,8 @@ def runtime_name(site: Site) -> RuntimeName:
             for name, binding in module.import_bindings(statement).items():
                 if binding.target == target and len(module.bindings.get(name, ())) == 1:
                     return RuntimeName(name)
-    table = names_of(module)
-    if runtime.name in table.bound:
-        name = table.fresh(f"_{runtime.name.strip('_')}", "runtime")
+    if binds(module, runtime.name):
+        name = names_of(module).fresh(f"_{runtime.name.strip('_')}", "runtime")
         runtime = RuntimeImport(_renamed(wanted, name), name)
         wanted = _import(runtime.statement)
     return RuntimeName(runtime.name, (_import_edit(module, runtime.statement, wanted),))

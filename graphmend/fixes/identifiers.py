@@ -11,6 +11,8 @@ from weakref import WeakKeyDictionary
 
 from graphmend.model.module import Function, Module
 
+_RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -22,21 +24,33 @@ class NameTable:
     """
 
     def __init__(self, module: Module) -> None:
-        self.bound = set(_bound(module.nodes))
-        """Names that some scope of the file binds."""
-        self.used = {*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *_identifiers(module.nodes), *self.bound}
+        # Every word of the text, also of strings and comments: too many are no harm, and a tree takes longer to walk.
+        self.used = {*_RESERVED, *_IDENTIFIER.findall(module.source.text)}
+        self._global = {*_RESERVED, *module.bindings}
+        self._local: dict[str, set[str]] = {}
         self._given: dict[tuple[str, object], str] = {}
 
     def fresh(self, wanted: str, place: object) -> str:
         """A name like ``wanted`` that means nothing else in the file, for the use at ``place``."""
+        return self._fresh(wanted, place, self.used)
+
+    def fresh_local(self, wanted: str, function: Function, place: object) -> str:
+        """A name like ``wanted`` that means nothing else in a function."""
+        used = self._local.get(function.qualname)
+        if used is None:
+            words = _IDENTIFIER.findall(function.module.source.segment(function.node))
+            used = self._local[function.qualname] = {*self._global, *words}
+        return self._fresh(wanted, place, used)
+
+    def _fresh(self, wanted: str, place: object, used: set[str]) -> str:
         known = self._given.get((wanted, place))
         if known is None:
             known = wanted
             number = 2
-            while known in self.used:
+            while known in used:
                 known = f"{wanted}_{number}"
                 number += 1
-            self.used.add(known)
+            used.add(known)
             self._given[wanted, place] = known
         return known
 
@@ -52,17 +66,9 @@ def names_of(module: Module) -> NameTable:
     return table
 
 
-def _identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Attribute(attr=name):
-                yield name
-            case ast.Constant(value=str(text)) if text.isidentifier():
-                yield text  # `__all__`, `getattr`
-            case ast.keyword(arg=str(name)):
-                yield name
-            case ast.Name(id=name):
-                yield name
+def binds(module: Module, name: str) -> bool:
+    """Whether some scope of a file binds a name."""
+    return name in names_of(module).used and name in _bound(module.nodes)
 
 
 def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:

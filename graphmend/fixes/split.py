@@ -122,7 +122,8 @@ def _edits(site: Site, group: _Group, captures: list[Capture], observer: Observe
     runtime = runtime_name(site)
     place = ("split", branch.lineno, branch.col_offset)
     edits: list[Edit] = list(runtime.edits)
-    bound = branch.test.id if isinstance(branch.test, ast.Name) else table.fresh("condition", place)
+    test = branch.test
+    bound = test.id if isinstance(test, ast.Name) else table.fresh_local("condition", site.function, place)
     if not any(capture.name == bound for capture in captures):
         captures.insert(0, Capture(ast.Name(bound, ast.Load()), Certainty.YES, bound))
     replacements = [

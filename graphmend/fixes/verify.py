@@ -13,11 +13,16 @@ from graphmend.source.edits import apply_edits
 from graphmend.source.text import SourceText
 
 
-def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
+def verify_edits(source: SourceText, edits: Sequence[Edit], tree: ast.Module | None = None) -> str | None:
     """Why some edits of one file must not be applied together; ``None`` if nothing speaks against them.
 
     The edited text must parse, and every statement that no edit touches must be in it unchanged, at the place where
     the edits move it to and inside the same functions, classes and blocks.
+
+    Args:
+        source: the text before.
+        edits: the edits.
+        tree: the tree of ``source``, if it is at hand.
     """
     edits = sorted(dict.fromkeys(edits), key=lambda edit: (edit.start, edit.end))
     for first, second in pairwise(edits):
@@ -26,7 +31,7 @@ def verify_edits(source: SourceText, edits: Sequence[Edit]) -> str | None:
     after = SourceText(source.path, apply_edits(source.text, edits), source.encoding, source.bom)
     try:
         source.encode(after.text)
-        trees = [_parse(text.text) for text in (source, after)]
+        trees = tree or _parse(source.text), _parse(after.text)
     except UnicodeEncodeError as error:
         return f"the new text has characters that {source.encoding} cannot express ({error.reason})"
     except SyntaxError as error:
