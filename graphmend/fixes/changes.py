@@ -1,7 +1,7 @@
 """Changes that are visible to others after code has run: attributes, arguments, module state, statistics of a layer.
 
 In-place changes are looked at more closely than for purity: an element that is assigned to a list made in the function
-changes nobody's tensors, though the list holds them, and what comes out of code that is not known is taken to be new.
+changes nobody's tensors, though the list holds them, and a tensor out of code that is not known is taken to be new.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from graphmend.model.module import Class, Function
 from graphmend.model.scopes import COMPREHENSIONS, walk_scope
 
 _LASTING = frozenset({Effect.WRITES, Effect.STATEFUL})
+_OUTER = frozenset({Origin.ATTRIBUTE, Origin.GLOBAL, Origin.UNKNOWN})
+_DEPTH = 8
 _MAKERS = frozenset({"list", "dict", "set", "tuple", "sorted", "defaultdict", "OrderedDict", "deque"})
 
 
@@ -88,7 +90,8 @@ class Changes:
         if self._is_passed_only(mutation, frame) or self._is_own_container(mutation, frame):
             return frozenset()
         origins = frozenset(source.origin for source in self.mutations.sources(mutation, frame))
-        return frozenset() if Origin.UNKNOWN in origins else origins
+        guessed = Origin.UNKNOWN in origins and _is_of_tensor(mutation, frame)
+        return frozenset() if guessed else origins
 
     def _is_passed_only(self, mutation: Mutation, frame: Frame) -> bool:
         """Whether a call hands over an object that none of the called functions writes into after all."""
@@ -107,13 +110,50 @@ class Changes:
         return True
 
     def _is_own_container(self, mutation: Mutation, frame: Frame) -> bool:
-        """Whether a mutation changes a list or dictionary that the function made itself."""
+        """Whether a mutation changes a list or dictionary that the function, or one that it called, made."""
         target = mutation.target
-        if not isinstance(target, ast.Name) or not frame.facts.value(target).only(Kind.CONTAINER):
-            return False
         statement = frame.statement(mutation.node)
-        definitions = frame.names.definitions(target.id, statement) if statement is not None else None
-        return bool(definitions) and all(_makes_container(item, target.id) for item in definitions or ())
+        if statement is None or not isinstance(target, ast.Name) or not frame.facts.value(target).only(Kind.CONTAINER):
+            return False
+        return self._makes(target, statement, frame, _DEPTH)
+
+    def _makes(self, node: ast.expr, at: ast.stmt, frame: Frame, depth: int, part: int | None = None) -> bool:
+        """Whether an expression, or one part of the tuple that it is, is a container that was made on the way."""
+        if depth == 0:
+            return False
+        match node:
+            case ast.Tuple(elts=elements) if part is not None:
+                return part < len(elements) and self._makes(elements[part], at, frame, depth - 1)
+            case ast.Name(id=name):
+                definitions = frame.names.definitions(name, at)
+                return bool(definitions) and all(
+                    self._binds(item, name, frame, depth - 1, part) for item in definitions or ()
+                )
+            case ast.Call():
+                callees = callees_of(node, frame, self.program)
+                if callees:
+                    return all(self._returns(callee, depth - 1, part) for callee in callees)
+        return part is None and _is_container(node)
+
+    def _binds(self, item: object, name: str, frame: Frame, depth: int, part: int | None) -> bool:
+        """Whether a definition binds a name to a container that was made on the way."""
+        match item:
+            case ast.Assign(targets=[ast.Name()], value=value):
+                return self._makes(value, item, frame, depth, part)
+            case ast.AnnAssign(target=ast.Name(), value=ast.expr() as value):
+                return self._makes(value, item, frame, depth, part)
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value) if part is None:
+                names = [target.id if isinstance(target, ast.Name) else "" for target in targets]
+                return names.count(name) == 1 and self._makes(value, item, frame, depth, names.index(name))
+        return False
+
+    def _returns(self, function: Function, depth: int, part: int | None) -> bool:
+        """Whether what a function returns, or a part of it, is a container that it made."""
+        frame = self.frames.frame(function)
+        returned = [node for node in walk_scope(function.body) if isinstance(node, ast.Return)]
+        return bool(returned) and all(
+            node.value is not None and self._makes(node.value, node, frame, depth, part) for node in returned
+        )
 
     def _parameters_of(self, function: Function) -> frozenset[str]:
         """The parameters whose object a function may write into."""
@@ -145,7 +185,7 @@ class Changes:
                 if inner is not None:
                     self._outer[function] = Change(inner.what, inner.line, node)
                     break
-            elif mutation is not None and self._visible(mutation, frame) & {Origin.ATTRIBUTE, Origin.GLOBAL}:
+            elif mutation is not None and self._visible(mutation, frame) & _OUTER:
                 self._outer[function] = Change(f"changes `{brief(mutation.target)}` ({mutation.what})", line, node)
                 break
         return self._outer[function]
@@ -175,21 +215,22 @@ def _is_reached(node: ast.AST, frame: Frame) -> bool:
     return True
 
 
-def _makes_container(item: object, name: str) -> bool:
-    """Whether a definition binds the name to a container that it makes."""
-    match item:
-        case ast.Assign(targets=targets, value=value) if all(isinstance(target, ast.Name) for target in targets):
-            pass
-        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
-            pass
-        case _:
-            return False
-    match value:
+def _is_container(node: ast.expr) -> bool:
+    """Whether an expression makes a list, dictionary or the like."""
+    match node:
         case ast.List() | ast.Dict() | ast.Set() | ast.BinOp(left=ast.List()):
             return True
         case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)):
             return called in _MAKERS
-    return isinstance(value, COMPREHENSIONS)
+    return isinstance(node, COMPREHENSIONS)
+
+
+def _is_of_tensor(mutation: Mutation, frame: Frame) -> bool:
+    """Whether what is written into is a tensor, as far as is known: only tensors have slices in several dimensions."""
+    if frame.facts.value(mutation.target).may(Kind.TENSOR):
+        return True
+    index = mutation.node.slice if isinstance(mutation.node, ast.Subscript) else None
+    return index is not None and any(isinstance(node, ast.Slice) for node in ast.walk(index))
 
 
 def changes_of(program: Program) -> Changes:

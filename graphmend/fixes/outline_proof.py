@@ -28,7 +28,7 @@ _RAISING = {
 _CALLERS = (
     "an exception is assumed to leave the compiled region: state that callers out of sight changed inside it since its "
     "entry is unspecified then, as with a captured assert; code that is not known is assumed to change nothing visible "
-    "and to return new objects"
+    "and to return new tensors"
 )
 
 

@@ -241,6 +241,19 @@ if (x < 0).any():
     x = torch.relu(x)
     warnings.warn(f"clamped {x}")
 
+# attribute that changes afterwards
+print(self.limit, self.scale)
+self.limit = self.limit * 2
+
+# names bound late
+words = []
+for i in range(2):
+    word = name + str(i)
+    if (x < i).any():
+        print(word, i)
+    words = [*words, word]
+print(words)
+
 # text operands
 if (x < 0).any():
     print((x < 0).sum(), x.min(), x[0], x.argmax().item())
