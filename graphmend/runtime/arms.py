@@ -1,9 +1,9 @@
 """The arms of a selection while they are traced: both of them, whichever is taken at run time.
 
 What an arm does must not show unless it is taken. So everything that would show is made to break the graph, as anything
-does that cannot be traced: effects; operators that draw random numbers or write what is not the arm's own; and errors.
-Some errors (an operator that fails on fake tensors for their shapes, say) Dynamo takes for errors in the program, and
-ends the compilation with them.
+does that cannot be traced: operators that draw random numbers or write what is not the arm's own (an effect, for one,
+writes the token); and errors. Some errors (an operator that fails on fake tensors for their shapes, say) Dynamo takes
+for errors in the program, and ends the compilation with them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class _Arms(threading.local):
     one finds the entry of another trace and takes no notice.
     """
 
-    trace: tuple[object, int] | None = None
-    depth: int = 0
-    created: list[torch.Tensor]
+    def __init__(self) -> None:
+        self.trace: tuple[object, int] | None = None
+        self.depth = 0
+        self.created: list[torch.Tensor] = []
 
 
 _arms = _Arms()
@@ -62,12 +63,6 @@ def leave_arms() -> None:
 
 def _in_arms() -> bool:
     return _arms.depth > 0 and _arms.trace == current_trace()
-
-
-@at_trace_time(otherwise=True)
-def inside_arms() -> bool:
-    """Whether the traced code is an arm of a selection, where nothing may be emitted."""
-    return _in_arms()
 
 
 class _ShowsError(Exception):

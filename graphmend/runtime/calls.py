@@ -15,8 +15,9 @@ MAX_LAYOUTS = 3
 class _Calls(threading.local):
     """How often each site was called in the trace under way in this thread."""
 
-    trace: tuple[object, int] | None = None
-    numbers: dict[str, int]
+    def __init__(self) -> None:
+        self.trace: tuple[object, int] | None = None
+        self.numbers: dict[str, int] = {}
 
 
 _calls = _Calls()

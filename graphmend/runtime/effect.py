@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.arms import inside_arms
 from graphmend.runtime.calls import admit, next_call
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
@@ -109,9 +108,9 @@ inlined_only(_emit, with_callees=True)
 @at_trace_time(otherwise=-1)
 def _place(site: str) -> int:
     """The number of this call of the effect in the graph that is being traced, or -1 if it cannot be part of it."""
-    # An exported program holds what the original one did, and an arm of a selection runs whether it is taken or not.
-    # Inside a transform the body would see other tensors than in eager: a batched one has no value of its own.
-    if not is_inlined() or torch.compiler.is_exporting() or transform() or inside_arms():
+    # An exported program holds what the original one did. Inside a transform the body would see other tensors than in
+    # eager: a batched one has no value of its own.
+    if not is_inlined() or torch.compiler.is_exporting() or transform():
         return -1
     # In other operators, torch.cond for one, the effect would be lost.
     if not {"tag_activation_checkpoint", "autograd.Function"}.issuperset(enclosing_operators().split()):

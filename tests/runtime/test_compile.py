@@ -44,6 +44,11 @@ def check_by_helper(bad, x):
         helper(x)
 
 
+@graphmend.effect(validates=True)
+def announce(x):
+    print("checking", x.shape)
+
+
 @graphmend.effect
 def inform(x):
     log.info("x is %s", x, stacklevel=3)
@@ -134,6 +139,17 @@ def test_check_runs_at_its_place(backend):
         expected = see(function, X * scale)
         assert got.error is None or (type(got.error), got.error.args) == (type(expected.error), expected.error.args)
         assert sorted(got.text.splitlines()) == sorted(expected.text.splitlines())
+
+
+def test_messages_before_a_check_come_before_it():
+    def function(x):
+        say("before")
+        announce(x)
+        say("after")
+        return shout(x)
+
+    text = see(graphmend.compile(function, backend="eager", fullgraph=True), X).text
+    assert text == f"said before\nchecking {X.shape}\noperator runs\nsaid after\n"
 
 
 @graphmend.effect

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 import graphmend
 from graphmend import select
+from graphmend.runtime.arms import _ShowsError, _Watch
 
 ONES = torch.ones(2, 2)
 WEIGHT = torch.nn.Parameter(torch.eye(2))
@@ -266,7 +267,7 @@ def unbounded_in_transform(x):
 
 
 def batched_condition(x):
-    return torch.vmap(lambda t: select(t.sum() > 0, lambda: t * 2, lambda: t))(x)
+    return torch.vmap(lambda t: select(t.sum() > 0, lambda: t * 2, lambda: t, grad="where"))(x)
 
 
 def arm_breaks(x):
@@ -374,6 +375,14 @@ def test_falls_back_with_aot_autograd(function):
     check_fall_back(function, "aot_eager")
 
 
+def test_statistics_count_as_written_whatever_the_schema_says():
+    assert not any(a.alias_info for a in torch.ops.aten.native_batch_norm.default._schema.arguments)
+    with pytest.raises(_ShowsError, match="batch_norm"), _Watch():
+        F.batch_norm(ONES, MEAN, VARIANCE, training=True)
+    with _Watch():
+        F.batch_norm(ONES, MEAN, VARIANCE, training=False)
+
+
 def test_zeros_of_different_sign_are_not_the_same():
     with pytest.raises(Exception, match="Data-dependent"):
         Compiled(signed_zeros, fullgraph=True)(ONES)
@@ -476,6 +485,17 @@ def unproven(x):
     return select(positive(x), lambda: y.log(), lambda: y.sin())
 
 
+def nested_unbounded(x):
+    y = x @ WEIGHT
+    inner = y.sum() > 3
+    return select(
+        positive(x),
+        lambda: select(inner, lambda: y.log(), lambda: y.sqrt(), grad="cond"),
+        lambda: y.sin(),
+        grad="cond",
+    )
+
+
 def one_detached(x):
     return select(positive(x), lambda: x * 2, lambda: (x * 2).detach(), grad="where")
 
@@ -500,6 +520,7 @@ def mutating_arm(x):
         (bounded, 1),
         (unbounded, 1),
         (unbounded_parts, 1),
+        (nested_unbounded, None),
         (unproven, None),
         (one_detached, None),
         (in_checkpoint, 1),
@@ -588,9 +609,24 @@ def test_no_guard_on_sizes_that_only_happen_to_agree():
         return select(positive(x), lambda: x * 2, lambda: y)
 
     compiled = Compiled(function, dynamic=True)
-    for n, m in ((2, 2), (3, 3), (4, 5), (6, 4)):
+    graphs = []
+    for n, m in ((4, 5), (6, 4), (6, 6), (5, 4)):
         args = (torch.ones(n, n), torch.ones(m, m))
         assert see(compiled, *args) == see(function, *args)
+        graphs.append(compiled.graphs)
+    assert len(set(graphs)) == 1
+
+
+def test_when_must_not_depend_on_the_size():
+    def function(x):
+        return select(positive(x), lambda: x * 2, lambda: x + 1, when=lambda: x.shape[0] > 3)
+
+    compiled = Compiled(function, dynamic=True)
+    graphs = []
+    for n in (5, 4, 3, 2):
+        assert see(compiled, torch.ones(n, n)) == see(function, torch.ones(n, n))
+        graphs.append(compiled.graphs)
+    assert len(set(graphs)) == 1
 
 
 @pytest.mark.parametrize("strict", [True, False])
