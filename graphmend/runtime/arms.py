@@ -9,6 +9,7 @@ for errors in the program, and ends the compilation with them.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import threading
 from typing import Any
@@ -170,8 +171,13 @@ def _cond_falls_back() -> bool:
     from torch._dynamo.variables import higher_order_ops
 
     variable: Any = getattr(higher_order_ops, "CondHigherOrderVariable", None)
-    falls_back = getattr(variable, "_ALLOW_FALLBACK_TO_EAGER", None)
-    if not isinstance(falls_back, bool):
-        return False
-    variable._ALLOW_FALLBACK_TO_EAGER = property(lambda _self: falls_back or _in_arms())
-    return True
+    present = inspect.getattr_static(variable, "_ALLOW_FALLBACK_TO_EAGER", None)
+    if isinstance(present, bool):
+        variable._ALLOW_FALLBACK_TO_EAGER = property(lambda _self: present or _in_arms())
+        return True
+    if isinstance(present, property) and present.fget is not None:
+        # Another copy of this runtime has been here.
+        allowed = present.fget
+        variable._ALLOW_FALLBACK_TO_EAGER = property(lambda self: allowed(self) or _in_arms())
+        return True
+    return False

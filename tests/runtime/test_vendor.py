@@ -1,3 +1,4 @@
+# ruff: noqa: PLW0108
 from __future__ import annotations
 
 import ast
@@ -78,6 +79,26 @@ def test_copy_selects(packages):
     compiled = Compiled(function, fullgraph=True)
     for scale in (1, -1):
         assert see(compiled, X * scale) == see(function, X * scale)
+
+
+def test_copies_select_by_cond(packages):
+    for runtime in (sys.modules["first_package._graphmend"], sys.modules["second_package._graphmend"], graphmend):
+
+        def whole(x, runtime=runtime):
+            return runtime.select(x.sum() > 0, lambda: x.log(), lambda: x.sin(), grad="cond")
+
+        def refused(x, runtime=runtime):
+            inner = x.sum() > 1
+            return runtime.select(
+                x.sum() > 0,
+                lambda: runtime.select(inner, lambda: x.log(), lambda: x.sqrt(), grad="cond"),
+                lambda: x.sin(),
+                grad="cond",
+            )
+
+        x = X.clone().requires_grad_()
+        assert torch.equal(Compiled(whole, fullgraph=True)(x), whole(x))
+        assert torch.equal(Compiled(refused)(x), refused(x))
 
 
 def test_copy_needs_torch_only():
