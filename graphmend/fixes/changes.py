@@ -34,11 +34,13 @@ class Change:
         what: what makes it, as the predicate of a sentence.
         line: its line in the file of the function that was asked about.
         node: the node that makes it there.
+        memory: whether it writes into the memory of a tensor, which a graph may do earlier than the program says.
     """
 
     what: str
     line: int
     node: ast.AST | None
+    memory: bool = False
 
 
 class Changes:
@@ -60,7 +62,7 @@ class Changes:
         """The visible changes of some code of a function, calls included: not those of what the code makes itself."""
         for doing in self.effects.doings(roots, frame):
             if doing.effect in _LASTING:
-                yield Change(doing.what, doing.line, doing.node)
+                yield Change(doing.what, doing.line, doing.node, doing.effect is Effect.STATEFUL)
         yield from self._in_place(roots, frame)
 
     def _in_place(self, roots: Iterable[ast.AST], frame: Frame) -> Iterator[Change]:
@@ -69,9 +71,10 @@ class Changes:
             if callee is not None:
                 outer = self._outer_change(callee)
                 if outer is not None:
-                    yield Change(f"calls `{callee.name}`, which {outer.what} (line {outer.line})", line, node)
+                    what = f"calls `{callee.name}`, which {outer.what} (line {outer.line})"
+                    yield Change(what, line, node, outer.memory)
             elif mutation is not None and self._visible(mutation, frame) - {Origin.FRESH}:
-                yield Change(f"changes `{brief(mutation.target)}` ({mutation.what})", line, node)
+                yield _change(mutation, node, frame)
 
     def _mutations(
         self, roots: Iterable[ast.AST], frame: Frame
@@ -179,16 +182,21 @@ class Changes:
             return None
         frame = self.frames.frame(function)
         for node, mutation, callee in self._mutations(function.body, frame):
-            line = getattr(node, "lineno", 0)
             if callee is not None and callee is not function:
                 inner = self._outer_change(callee)
                 if inner is not None:
-                    self._outer[function] = Change(inner.what, inner.line, node)
+                    self._outer[function] = Change(inner.what, inner.line, node, inner.memory)
                     break
             elif mutation is not None and self._visible(mutation, frame) & _OUTER:
-                self._outer[function] = Change(f"changes `{brief(mutation.target)}` ({mutation.what})", line, node)
+                self._outer[function] = _change(mutation, node, frame)
                 break
         return self._outer[function]
+
+
+def _change(mutation: Mutation, node: ast.AST, frame: Frame) -> Change:
+    memory = frame.facts.value(mutation.target).may(Kind.TENSOR | Kind.UNKNOWN)
+    what = f"changes `{brief(mutation.target)}` ({mutation.what})"
+    return Change(what, getattr(node, "lineno", 0), node, memory)
 
 
 def callees_of(node: ast.AST, frame: Frame, program: Program) -> set[Function]:
@@ -230,7 +238,8 @@ def _is_of_tensor(mutation: Mutation, frame: Frame) -> bool:
     if frame.facts.value(mutation.target).may(Kind.TENSOR):
         return True
     index = mutation.node.slice if isinstance(mutation.node, ast.Subscript) else None
-    return index is not None and any(isinstance(node, ast.Slice) for node in ast.walk(index))
+    parts = ast.walk(index) if index is not None else ()
+    return any(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
 
 
 def changes_of(program: Program) -> Changes:
