@@ -50,12 +50,14 @@ def details(results: list[Result], *, limit: int = 12) -> str:
 
 
 def remaining(results: list[Result]) -> str:
-    """Break statements that are left."""
-    lines = [
-        f"- {result.build}: `{site.file}:{site.line}` ({site.gb})\n"
-        for result in results
-        for site in result.sites_after
-    ]
+    """Break statements that are left in the first call, and frames that Dynamo gave up on, before and after."""
+    lines = []
+    for result in results:
+        sites = ", ".join(f"`{site.file}:{site.line}` ({site.gb})" for site in result.sites_after)
+        skipped = (len(result.skipped_before), len(result.skipped_after))
+        frames = f"frames skipped: {skipped[0]} before, {skipped[1]} after" if any(skipped) else ""
+        if sites or frames:
+            lines.append(f"- {result.build}: {'; '.join(text for text in (sites, frames) if text)}\n")
     return "".join(lines) or "None.\n"
 
 
@@ -104,7 +106,7 @@ transformers {transformers}, on CPU.
 
 Mending: {mending}.
 
-Break statements that are left:
+Break statements that are left, as lines of the mended files, and frames that Dynamo gave up on:
 
 {remaining}
 ## What *equal* means
