@@ -119,7 +119,9 @@ class Analysis:
             return
         parents = parents_of(function)
         for match in _one_each(matches):
-            site = Site(self.program, function, facts, match.statement, match.node, parents, runtime)
+            site = Site(
+                self.program, function, facts, match.statement, match.node, parents, runtime, self.config.torchscript
+            )
             yield Lead(self._finding(site, match), *function.module.source.span(match.statement))
 
     def _finding(self, site: Site, match: Match) -> Finding:

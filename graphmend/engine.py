@@ -301,12 +301,16 @@ class _Session:
 
     def sound(self, file: _File, fixes: list[Fix]) -> list[Fix]:
         """The fixes after which the file still parses and its other code is unchanged."""
-        problem = verify_edits(file.source, [edit for fix in fixes for edit in fix.edits]) if fixes else None
+        if not fixes:
+            return fixes
+        module = self.parsed.get(os.path.abspath(file.path))
+        tree = module.tree if module is not None else None
+        problem = verify_edits(file.source, [edit for fix in fixes for edit in fix.edits], tree)
         if problem is None:
             return fixes
         kept: list[Fix] = []
         for fix in fixes:
-            problem = verify_edits(file.source, [edit for each in (*kept, fix) for edit in each.edits])
+            problem = verify_edits(file.source, [edit for each in (*kept, fix) for edit in each.edits], tree)
             if problem is None:
                 kept.append(fix)
             else:

@@ -247,3 +247,15 @@ def test_own_rules_match_calls_and_patterns_by_meaning(package: Path, tmp_path: 
     assert not fixed.fixed, "a template is unsafe"
     lint("pkg/own.py", fix=True, unsafe=True, config=config)
     assert "return th.square(y) + th.square(y.sum()) + th.pow(2, 2)" in (package / "own.py").read_text()
+
+
+def test_a_finding_in_a_lambda(package: Path) -> None:
+    (package / "model.py").write_text(
+        MODEL.replace(
+            "y = torch.relu(x)\n", 'show = lambda t: print("t", t)\n        show(x)\n        y = torch.relu(x)\n'
+        )
+    )
+    report = lint("pkg/model.py")
+    assert not report.errors
+    assert [finding.rule for finding in report.findings] == ["GM301", "GM201"]
+    assert report.findings[0].refusal is not None

@@ -31,7 +31,7 @@ from graphmend.fixes.total import Totality
 from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import MISSING, Bound, ExternalName, Kind, TensorMethod
-from graphmend.model.module import Function
+from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names
 from graphmend.obligations import Obligation
 
@@ -392,7 +392,7 @@ class Capturer:
     def _attribute(self, node: ast.Attribute, context: Context) -> None:
         root, owner, attr = root_of(node), node.value, node.attr
         holder = self.facts.value(owner)
-        if is_private(attr):
+        if is_private(attr) or (isinstance(root, ast.Name) and root.id == "__class__"):
             raise self.refuse(
                 Obligation.MOVABLE_TEXT, f"the name `{attr}` means something else outside the class", node
             )
@@ -427,6 +427,23 @@ class Capturer:
         self.expression(node.value, context)
         return True
 
+    def _check_code(self, node: ast.Attribute, context: Context) -> None:
+        """Refuse an attribute that runs code with an effect, where the call would run it more or less often."""
+        if not (context.conditional or ast.dump(node) in self.moved.captures):
+            return
+        effect = self.impurity(node)
+        if effect or self._is_answered(node):
+            what = f"reading `{ast.unparse(node)}` {effect or 'runs `__getattr__`'}"
+            raise self.refuse(
+                Obligation.TOTAL_ARGUMENTS, f"{what}, and the call would do so another number of times", node
+            )
+
+    def _is_answered(self, node: ast.Attribute) -> bool:
+        """Whether a method of the class answers for attributes that do not exist."""
+        index = self.site.program.index
+        classes = [cls for cls in self.facts.value(node.value).classes if isinstance(cls, Class)]
+        return any(index.method(cls, name) for cls in classes for name in ("__getattr__", "__getattribute__"))
+
     def _leaf(self, node: ast.Attribute, context: Context) -> None:
         """An attribute of an object that cannot travel itself: its value does, if the call may read it."""
         if self.carrier.certainty(node) is Certainty.NO:
@@ -436,6 +453,7 @@ class Capturer:
             if not self.is_captured(node):
                 self.risk(node, f"`{ast.unparse(node)}` may not exist")
             return
+        self._check_code(node, context)
         if context.conditional and not self.total.is_total(node):
             raise self.not_total(node)
         self.capture(node)

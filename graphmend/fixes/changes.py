@@ -74,7 +74,24 @@ class Changes:
                     what = f"calls `{callee.name}`, which {outer.what} (line {outer.line})"
                     yield Change(what, line, node, outer.memory)
             elif mutation is not None and self._visible(mutation, frame) - {Origin.FRESH}:
-                yield _change(mutation, node, frame)
+                yield self._change(mutation, node, frame)
+
+    def _change(self, mutation: Mutation, node: ast.AST, frame: Frame) -> Change:
+        tensor = frame.facts.value(mutation.target).may(Kind.TENSOR | Kind.UNKNOWN)
+        memory = tensor and not self._is_call_result(mutation, frame)
+        what = f"changes `{brief(mutation.target)}` ({mutation.what})"
+        return Change(what, getattr(node, "lineno", 0), node, memory)
+
+    def _is_call_result(self, mutation: Mutation, frame: Frame) -> bool:
+        """Whether a mutation writes into what functions of the linted files returned: a tensor that they computed."""
+        statement = frame.statement(mutation.node)
+        if statement is None or not isinstance(mutation.target, ast.Name):
+            return False
+        definitions = frame.names.definitions(mutation.target.id, statement)
+        return bool(definitions) and all(
+            isinstance(item, ast.Assign) and bool(callees_of(item.value, frame, self.program))
+            for item in definitions or ()
+        )
 
     def _mutations(
         self, roots: Iterable[ast.AST], frame: Frame
@@ -188,15 +205,9 @@ class Changes:
                     self._outer[function] = Change(inner.what, inner.line, node, inner.memory)
                     break
             elif mutation is not None and self._visible(mutation, frame) & _OUTER:
-                self._outer[function] = _change(mutation, node, frame)
+                self._outer[function] = self._change(mutation, node, frame)
                 break
         return self._outer[function]
-
-
-def _change(mutation: Mutation, node: ast.AST, frame: Frame) -> Change:
-    memory = frame.facts.value(mutation.target).may(Kind.TENSOR | Kind.UNKNOWN)
-    what = f"changes `{brief(mutation.target)}` ({mutation.what})"
-    return Change(what, getattr(node, "lineno", 0), node, memory)
 
 
 def callees_of(node: ast.AST, frame: Frame, program: Program) -> set[Function]:

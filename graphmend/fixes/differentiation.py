@@ -11,6 +11,7 @@ from graphmend.fixes.site import Site
 from graphmend.flow.frames import frames_of
 from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.text import brief
+from graphmend.flow.values import Kind
 from graphmend.obligations import Obligation
 
 _STEPS = 4
@@ -58,6 +59,10 @@ class _Differentiation:
                 Obligation.BOUNDED_DERIVATIVE.value, "statically", "each side's derivative is finite for every input"
             )
             return Gradient("where", (same, bounded))
+        if self.several():
+            # Measured with torch 2.13: it fails to compile where two results get one and the same gradient.
+            detail = f"not shown (`{brief(unbounded)}`), and `torch.cond` cannot differentiate several results"
+            return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
         detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
         return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail)))
 
@@ -96,6 +101,12 @@ class _Differentiation:
         """The leaves of what a name was made of before the branch."""
         known = leaf in self.site.function.locals
         return self.gradients(self.arms[0]).behind(leaf, self.site.statement) if known else None
+
+    def several(self) -> bool:
+        """Whether the arms may give more than one tensor."""
+        values = [self.branch.value(arm, position) for arm in self.arms for position in range(len(arm.results))]
+        containers = [value is not None and self.site.facts.value(value).may(Kind.CONTAINER) for value in values]
+        return len(self.arms[0].results) > 1 or any(containers)
 
     def leaf_words(self) -> str:
         names = sorted(

@@ -231,6 +231,16 @@ def check_earlier_changes(site: Site) -> None:
             raise Refused(
                 Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
             )
+        for change in changes_of(site.program).of(place.frame.function.body, place.frame):
+            if change.memory:
+                # Nothing orders an operator that raises against a write that does not depend on it (Inductor fuses the
+                # write with what the condition reads).
+                function = place.frame.function
+                where = "the function" if function is site.function else f"`{function.qualname}`"
+                reason = f"{where} {change.what} (line {change.line}); compiled code may do that before it raises"
+                raise Refused(
+                    Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
+                )
 
 
 def _before(place: Place, site: Site) -> Iterator[Change]:

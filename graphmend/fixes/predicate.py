@@ -12,6 +12,7 @@ from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
 from graphmend.fixes.arms import Branch, Outcome, read_branch
 from graphmend.fixes.condition import Condition, part_condition
 from graphmend.fixes.differentiation import Gradient, find_gradient
+from graphmend.fixes.dtypes import dtype_checks
 from graphmend.fixes.emit import Style, runtime_name
 from graphmend.fixes.identity import show_identity
 from graphmend.fixes.lazy import Licence
@@ -78,7 +79,9 @@ def _edits(
 ) -> tuple[Edit, ...]:
     runtime = runtime_name(site)
     options = [f'grad="{gradient.way}"'] if gradient.way else []
-    checks = list(dict.fromkeys(licence.check for licence in licences if licence.check))
+    checks = list(
+        dict.fromkeys([*(licence.check for licence in licences if licence.check), *dtype_checks(site, branch)])
+    )
     if checks:
         options.append(f"when=lambda: {' and '.join(checks)}")
     top = conditions[id(branch.choice.test)]

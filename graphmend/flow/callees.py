@@ -101,7 +101,7 @@ class Callees:
             yield Doing(Effect.MESSAGE, f"emits a message (`{brief(node.func)}`)", node)
         elif signature is not None:
             yield from self._operation(signature, None, node, frame)
-        elif name in _ATTRIBUTE_WRITERS:
+        elif name in _ATTRIBUTE_WRITERS or name.endswith((".__setattr__", ".__delattr__")):
             attribute = _constant_text(node.args[1]) if len(node.args) > 1 else ""
             yield Doing(Effect.WRITES, "writes an attribute", node, attribute, node.args[0] if node.args else None)
         else:

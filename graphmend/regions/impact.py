@@ -56,7 +56,7 @@ def impact_of(
 
 
 def _top_statement(node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
-    while isinstance(parents.get(id(node)), ast.expr) or isinstance(node, ast.expr):
+    while isinstance(node, ast.expr) and id(node) in parents:
         node = parents[id(node)]
     return node
 

@@ -118,15 +118,17 @@ class Matcher:
         if not isinstance(statement, ast.If):
             return "other"
         kinds = self._kinds(facts, statement.body)
-        if statement.orelse and not _is_elif(statement):
-            kinds |= self._kinds(facts, statement.orelse) if "raise" not in kinds else set()
-        if kinds <= {"raise", "observe"}:
+        if statement.orelse and not _is_elif(statement) and "raise" not in kinds:
+            kinds |= self._kinds(facts, statement.orelse)
+        if kinds and kinds <= {"raise", "observe"}:
             return "raises" if "raise" in kinds else "observes"
         parts = [*statement.body, *statement.orelse]
         return "returns" if any(isinstance(node, ast.Return) for node in walk_scope(parts)) else "other"
 
     def _kinds(self, facts: Facts, body: Sequence[ast.stmt]) -> set[str]:
+        """What the statements of a branch do; a message that is put together before it is raised does nothing."""
         kinds: set[str] = set()
+        raises = bool(body) and isinstance(body[-1], ast.Raise)
         for statement in body:
             match statement:
                 case ast.Raise():
@@ -135,11 +137,13 @@ class Matcher:
                     kinds.add("observe")
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     continue
+                case ast.Assign(targets=[ast.Name()]) if raises:
+                    continue
                 case ast.If():
                     kinds |= self._kinds(facts, statement.body) | self._kinds(facts, statement.orelse)
                 case _:
                     kinds.add("other")
-        return kinds or {"other"}
+        return kinds
 
     def observes(self, facts: Facts, call: ast.Call) -> bool:
         """Whether a call only prints, logs or warns."""

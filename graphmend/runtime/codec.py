@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from graphmend.runtime.tracing import is_static
+from graphmend.runtime.tracing import at_trace_time, is_static
 
 ONE = torch.tensor([1.0], dtype=torch.float64, device="cpu")
 """What a symbolic float is multiplied by to become a tensor: the one way that does not compile again for each value.
@@ -82,6 +82,8 @@ def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> 
         ints.append(torch.sym_ite(value, 1, 0))  # type: ignore[no-untyped-call]
         return "b"
     if type(value) is int:
+        if is_static(value) and not _FIRST_INT <= value <= _LAST_INT:
+            return None
         ints.append(value)
         return "i"
     if type(value) is not float:
@@ -125,7 +127,7 @@ def _encode_constant(value: Any) -> str | None:
     if value is None:
         return "n"
     if type(value) is str:
-        return _text("s", value)
+        return _text("s", value) if _is_encodable(value) else None
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return _text("a", str(value))
     if isinstance(value, torch.device):
@@ -134,6 +136,15 @@ def _encode_constant(value: Any) -> str | None:
         return _text("c", repr(value))
     return None
 
+
+@at_trace_time(otherwise=False)
+def _is_encodable(text: str) -> bool:
+    """Whether an operator can take a string: not one with lone surrogates, as undecodable file names have."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+# What an operator takes as an integer.
+_FIRST_INT, _LAST_INT = -(2**63), 2**63 - 1
 
 # Without and with a gradient.
 _TENSORS: dict[type[Any], str] = {torch.Tensor: "tg", torch.nn.Parameter: "pP"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import branch_harness as harness
 import pytest
 import torch
+
 from graphmend import engine
 from graphmend.config import Config
 
@@ -75,7 +76,9 @@ def test_conditions(tmp_path: Path, condition: str, expected: str) -> None:
     assert normalized(tmp_path, condition) == expected
 
 
-@pytest.mark.parametrize("value", [torch.tensor(0.0), torch.tensor(2.0), torch.zeros(3), torch.tensor([0.0, float("nan")])])
+@pytest.mark.parametrize(
+    "value", [torch.tensor(0.0), torch.tensor(2.0), torch.zeros(3), torch.tensor([0.0, float("nan")])]
+)
 def test_counting_has_the_same_truth(value: torch.Tensor) -> None:
     assert (len(value.nonzero()) == 0) == bool(torch.logical_not(torch.any(value)))
     assert (value.nonzero().shape[0] > 0) == bool(torch.any(value))

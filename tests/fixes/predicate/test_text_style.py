@@ -37,7 +37,8 @@ def test_tabs(tmp_path: Path) -> None:
 
 def test_tabs_inside_a_static_part(tmp_path: Path) -> None:
     text = HEAD + (
-        "\tdef forward(self, x):\n\t\tif self.training and x.sum() > 0:\n\t\t\ty = 2.0  # two\n\t\t\tx = x * y\n\t\treturn x\n"
+        "\tdef forward(self, x):\n\t\tif self.training and x.sum() > 0:\n"
+        "\t\t\ty = 2.0  # two\n\t\t\tx = x * y\n\t\treturn x\n"
     )
     assert body(mended(tmp_path, text)) == (
         "\tdef forward(self, x):\n"
@@ -53,7 +54,11 @@ def test_tabs_inside_a_static_part(tmp_path: Path) -> None:
 
 
 def test_carriage_returns(tmp_path: Path) -> None:
-    text = HEAD + "    def forward(self, x):\n        if x.sum() > 0:\n            y = 2.0\n            x = x * y\n        return x\n"
+    text = (
+        HEAD
+        + "    def forward(self, x):\n        if x.sum() > 0:\n            y = 2.0\n            x = x * y\n"
+        + "        return x\n"
+    )
     after = mended(tmp_path, text.replace("\n", "\r\n"))
     assert after.replace("\r\n", "\n").count("\r") == 0
     assert after.count("\n") == after.count("\r\n")
@@ -87,7 +92,10 @@ def test_a_string_over_lines_keeps_its_characters(tmp_path: Path) -> None:
 
 
 def test_a_branch_on_one_line(tmp_path: Path) -> None:
-    text = HEAD + "    def forward(self, x):\n        if x.sum() > 0: x = x * 2.0\n        else: x = -x\n        return x\n"
+    text = (
+        HEAD
+        + "    def forward(self, x):\n        if x.sum() > 0: x = x * 2.0\n        else: x = -x\n        return x\n"
+    )
     expected = '        x = graphmend.select(x.sum() > 0, lambda: x * 2.0, lambda: -x, grad="where")\n'
     assert expected in mended(tmp_path, text)
 
@@ -189,7 +197,9 @@ def test_torch_under_another_name(tmp_path: Path, torch_name: str) -> None:
         f"        if {torch_name}.isinf(x).any() or {torch_name}.isnan(x).any():\n"
         "            x = x * 0.5\n        return x\n"
     )
-    assert f"{torch_name}.logical_or({torch_name}.isinf(x).any(), {torch_name}.isnan(x).any())" in mended(tmp_path, text)
+    assert f"{torch_name}.logical_or({torch_name}.isinf(x).any(), {torch_name}.isnan(x).any())" in mended(
+        tmp_path, text
+    )
 
 
 def test_torch_hidden_by_a_local_name(tmp_path: Path) -> None:
