@@ -116,13 +116,13 @@ def check(body: str, *, compiled: bool) -> bool:
         shutil.rmtree(folder)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_eager_is_as_before(body: str) -> None:
     check(body, compiled=False)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_compiled_is_as_eager(body: str) -> None:
     check(body, compiled=True)
