@@ -12,6 +12,7 @@ from graphmend.flow.frames import frames_of
 from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.text import brief
 from graphmend.flow.values import Kind
+from graphmend.model.scopes import bound_names
 from graphmend.obligations import Obligation
 
 _STEPS = 4
@@ -63,8 +64,36 @@ class _Differentiation:
             # Measured with torch 2.13: it fails to compile where two results get one and the same gradient.
             detail = f"not shown (`{brief(unbounded)}`), and `torch.cond` cannot differentiate several results"
             return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
+        twice = self.used_twice()
+        if twice:
+            order = f"`torch.cond` would add up the gradients of `{twice}` in another order"
+            detail = f"not shown (`{brief(unbounded)}`), and {order}"
+            return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
         detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
         return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail)))
+
+    def used_twice(self) -> str:
+        """A tensor or module from outside that one side uses several times; empty if there is none.
+
+        Its gradient is the sum of several; ``torch.cond`` adds those of the side first, and then those from elsewhere.
+        """
+        for arm in self.arms:
+            own = {name for root in arm.kept for name in bound_names([root])}
+            seen: set[str] = set()
+            stack: list[ast.AST] = list(arm.nodes)
+            while stack:
+                node = stack.pop()
+                value = self.site.facts.value(node)
+                used = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+                if used and value.may(Kind.TENSOR | Kind.OBJECT | Kind.UNKNOWN) and not value.targets:
+                    text = ast.unparse(node)
+                    if text in seen and text not in own:
+                        return text
+                    seen.add(text)
+                    if isinstance(node, ast.Attribute) and not self.site.facts.value(node.value).may(Kind.TENSOR):
+                        continue  # `self` is no operand of its own
+                stack += ast.iter_child_nodes(node)
+        return ""
 
     def gradients(self, arm: Arm) -> Gradients:
         return Gradients(self.site.program, self.frame, arm.nodes)

@@ -18,7 +18,7 @@ from graphmend.flow.mutation import mutations_of
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.module import Function
-from graphmend.model.scopes import walk_scope
+from graphmend.model.scopes import bound_names, walk_scope
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
 
@@ -44,6 +44,10 @@ class _Identity:
         self.aliasing = aliasing_of(site.program)
         self.mutations = mutations_of(site.program)
         self.line = site.statement.lineno
+        self.own = {target.name for target in branch.targets if target.name}
+        """The names that stand for the result."""
+        if isinstance(site.statement, ast.Assign):  # of a conditional expression
+            self.own |= bound_names([site.statement])
 
     def proof(self) -> Proof:
         """The proof, or a refusal."""
@@ -52,6 +56,7 @@ class _Identity:
         if not existing:
             return _proven("every side gives a new tensor")
         self.refuse_changed_later(existing)
+        self.refuse_kept_elsewhere()
         if stored:
             return self.stored_proof(existing, stored)
         if self.branch.outcome is Outcome.CALL:
@@ -118,11 +123,12 @@ class _Identity:
         """Refuse if code that may run after the branch changes one of these objects, or compares identities."""
         others = {source for source in existing if source.origin is not Origin.FRESH}
         watched = others | {source for source in existing if source.origin is Origin.FRESH and self.has_alias(source)}
+        kept = self.is_kept()
         for mutation in self.mutations.below(self.site.function.body, self.frame):
             if not self.runs_later(mutation.node):
                 continue
             touched = self.mutations.sources(mutation, self.frame)
-            if touched & watched:
+            if touched & watched or (watched and kept and self.is_element(mutation.target)):
                 reason = f"{_EXISTING}, and is changed in place later ({mutation.what})"
                 raise Refused(Obligation.IDENTITY, reason, getattr(mutation.node, "lineno", self.line))
         for node in walk_scope(self.site.function.body):
@@ -131,6 +137,39 @@ class _Identity:
                     if self.aliasing.sources(operand, self.frame) & existing:
                         reason = f"{_EXISTING}, and its identity is asked for later"
                         raise Refused(Obligation.IDENTITY, reason, node.lineno)
+
+    def is_kept(self) -> bool:
+        """Whether the result is put into a container behind the branch."""
+        own = self.own
+        for node in walk_scope(self.site.function.body):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.runs_later(node):
+                if node.func.attr in self.site.program.python.writers:
+                    given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                    if any(isinstance(each, ast.Name) and each.id in own for root in given for each in ast.walk(root)):
+                        return True
+        return False
+
+    def is_element(self, node: ast.expr) -> bool:
+        """Whether an expression is an element of a container that holds more than the text shows."""
+        return isinstance(node, ast.Subscript) and not self.frame.facts.value(node.value).is_tensor
+
+    def refuse_kept_elsewhere(self) -> None:
+        """Refuse if the result ends up in an attribute whose tensor some file of the package changes in place."""
+        own = self.own
+        stored = {
+            target.attr
+            for node in walk_scope(self.site.function.body)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in own
+            for target in node.targets
+            if isinstance(target, ast.Attribute)
+        }
+        place = Package(self.site.program, self.site.module).changed_in_place(sorted(stored)) if stored else None
+        if place is not None:
+            raise Refused(
+                Obligation.IDENTITY,
+                f"{_EXISTING}, and is kept in an attribute that {place} changes in place",
+                self.line,
+            )
 
     def has_alias(self, source: Source) -> bool:
         """Whether something else that is used after the branch may be the same object."""
@@ -166,12 +205,26 @@ class _Identity:
     def refuse_changed_by_callers(self, function: Function, seen: set[Function]) -> None:
         """Refuse if a known caller changes what it gets back in place, or compares its identity."""
         state = self.site.program.states.get(function)
-        for caller in state.callers if state is not None else ():
+        if state is None:
+            return
+        for caller in state.callers:
             if caller in seen:
                 continue
             seen.add(caller)
             frame = frames_of(self.site.program).frame(caller)
             results = self.results_in(function, frame)
+            found = {
+                node.lineno
+                for node in walk_scope(caller.body)
+                if isinstance(node, ast.Call) and self.calls(node, function, frame)
+            }
+            if state.callers[caller] - found:
+                # Run by a container of modules, say, whose other parts get the result and may work in place.
+                line = min(state.callers[caller] - found)
+                reason = (
+                    f"{_EXISTING}, and what becomes of it is not seen where `{caller.name}` has it made (line {line})"
+                )
+                raise Refused(Obligation.IDENTITY, reason, self.line)
             if not results:
                 continue
             for mutation in self.mutations.below(caller.body, frame):

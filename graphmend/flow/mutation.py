@@ -130,10 +130,15 @@ class Mutations:
     def _target(self, target: Target, node: ast.Call) -> Iterator[Mutation]:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
         match target:
-            case TensorMethod(name=name) if receiver is not None and self._writes(name, method=True):
-                yield Mutation(node, receiver, f"`{name}` writes in place")
+            case TensorMethod(name=name) if self._writes(name, method=True):
+                if receiver is None and isinstance(node.func, ast.Call) and node.func.args:
+                    receiver = node.func.args[0]  # getattr(x, "add_")(1)
+                if receiver is not None:
+                    yield Mutation(node, receiver, f"`{name}` writes in place")
             case ExternalName(name=name) if node.args and self._writes(name, method=False):
-                yield Mutation(node, node.args[0], f"`{name.rpartition('.')[2]}` writes in place")
+                first = node.args[0]  # of `torch._foreach_add_`, a list of tensors
+                for written in first.elts if isinstance(first, (ast.List, ast.Tuple)) else [first]:
+                    yield Mutation(node, written, f"`{name.rpartition('.')[2]}` writes in place")
             case ObjectMethod(owner="list" | "dict", name=name) if name in self.program.python.writers:
                 assert receiver is not None
                 yield Mutation(node, receiver, f"`{name}` changes a container")
