@@ -16,7 +16,6 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import UNKNOWN, Kind, Target
 from graphmend.model.module import Module
 
-_ASSIGNING = (ast.AugAssign, ast.AnnAssign, ast.For, ast.AsyncFor, ast.NamedExpr)
 _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
 
@@ -64,10 +63,9 @@ class Package:
                 text = module.source.text
             else:
                 data = file_bytes(path)
-                if not any(name.encode() in data for name in names):
-                    continue
-                text = data.decode("utf-8", "replace")
-            if pattern.search(text):
+                text = data.decode("utf-8", "replace") if any(name.encode() in data for name in names) else ""
+            # Looking for a plain word first is many times faster.
+            if any(name in text for name in names) and pattern.search(text):
                 yield path, text
         yield own, self.module.source.text
 
@@ -102,22 +100,12 @@ class Package:
         found: set[Target] = set()
         for path, _ in self.texts([attribute]):
             module = self.program.index.load(path)
-            for node in ast.walk(module.tree) if module is not None else ():
-                written = (
-                    node.targets
-                    if isinstance(node, ast.Assign)
-                    else [node.target]
-                    if isinstance(node, _ASSIGNING)
-                    else []
-                )
-                for target in written:
-                    for each in ast.walk(target):
-                        if isinstance(each, ast.Attribute) and each.attr == attribute:
-                            given = node.value if each is target and isinstance(node, ast.Assign) else None
-                            value = self.program.bindings.value_of(given, module) if module is not None else UNKNOWN
-                            if value.kinds != Kind.CALLABLE:
-                                return frozenset()
-                            found |= value.targets
+            for node in module.nodes if module is not None else ():
+                for given in _given(node, attribute):
+                    value = self.program.bindings.value_of(given, module) if given and module else UNKNOWN
+                    if value.kinds != Kind.CALLABLE:
+                        return frozenset()
+                    found |= value.targets
         return frozenset(found)
 
     def changed_in_place(self, attributes: Iterable[str]) -> Place | None:
@@ -130,6 +118,27 @@ class Package:
                 module = self.program.index.load(path)
                 return Place(module.path if module is not None else path, line)
         return None
+
+
+def _given(node: ast.AST, attribute: str) -> Iterator[ast.expr | None]:
+    """What a node gives to an attribute of some object; ``None`` where that is not understood."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if isinstance(target, ast.Attribute):
+                    if target.attr == attribute:
+                        yield value
+                elif not isinstance(target, ast.Name) and _names_attribute(target, attribute):
+                    yield None
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target) | ast.For(target=target):
+            if _names_attribute(target, attribute):
+                yield None
+        case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=name), _]) if name == attribute:
+            yield None
+
+
+def _names_attribute(target: ast.expr, attribute: str) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr == attribute for node in ast.walk(target))
 
 
 def _is_docstring(text: str) -> bool:

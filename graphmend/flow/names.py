@@ -140,6 +140,7 @@ class Names:
         self.graph = graph
         self._accesses = [[access(item) for item in block.items] for block in graph.blocks]
         self._positions: dict[int, Position] = {}
+        self._last: tuple[ast.stmt, frozenset[int]] | None = None
         for block in graph.blocks:
             for index, item in enumerate(block.items):
                 for node in _anchors(item):
@@ -265,7 +266,7 @@ class Names:
         start = self.position(statement)
         if start is None:
             return True
-        inside = {id(node) for node in ast.walk(statement)}
+        inside = self._nodes(statement)
         # Once the statement was left, coming back to it (in a loop) counts like any other code.
         seen: set[tuple[int, int, bool]] = set()
         stack: list[tuple[int, int, bool]] = [(*start, False)]
@@ -292,8 +293,14 @@ class Names:
                 stack += [(edge.target.number, 0, left) for edge in block.edges]
         return False
 
+    def _nodes(self, statement: ast.stmt) -> frozenset[int]:
+        """The identities of the nodes of a statement."""
+        if self._last is None or self._last[0] is not statement:
+            self._last = (statement, frozenset(id(node) for node in ast.walk(statement)))
+        return self._last[1]
+
     @staticmethod
-    def _belongs(item: Item, inside: set[int]) -> bool:
+    def _belongs(item: Item, inside: frozenset[int]) -> bool:
         return any(id(node) in inside for node in _anchors(item))
 
 
