@@ -95,6 +95,9 @@ class Callees:
     def _external(self, name: str, node: ast.Call, frame: Frame) -> Iterator[Doing]:
         tables = behaviour()
         signature = self.program.torch.function(name)
+        if name in tables.switches and not isinstance(frame.parents.get(id(node)), ast.withitem):
+            yield Doing(Effect.WRITES, f"switches how what follows is computed (`{brief(node.func)}`)", node)
+            return
         if name in self.program.torch.selections or name in tables.contexts or name in tables.pure:
             return
         if name in tables.messages or name.startswith(("logging.", "warnings.")):

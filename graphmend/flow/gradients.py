@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable
+from functools import cached_property
 
 from graphmend.flow.frames import Frame
+from graphmend.flow.mutation import mutations_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
@@ -44,11 +46,20 @@ class Gradients:
     def __init__(self, program: Program, frame: Frame, region: Iterable[ast.AST]) -> None:
         self.program = program
         self.frame = frame
-        self.region = {id(node) for root in region for node in ast.walk(root)}
+        self.roots = list(region)
+        self.region = {id(node) for root in self.roots for node in ast.walk(root)}
 
     def value(self, node: ast.AST) -> Value:
         """What the facts say of an expression."""
         return self.frame.facts.value(node)
+
+    @cached_property
+    def obstacle(self) -> ast.AST | None:
+        """What in the arm makes gradients go other ways than its expressions say: a context, a change in place."""
+        contexts = (ast.With, ast.AsyncWith)
+        inside = (node for root in self.roots for node in ast.walk(root) if isinstance(node, contexts))
+        changes = (mutation.node for mutation in mutations_of(self.program).below(self.roots, self.frame))
+        return next(inside, None) or next(changes, None)
 
     # ---------------------------------------------------------------- names
 
@@ -79,6 +90,8 @@ class Gradients:
         made = definitions[0] if definitions is not None and len(definitions) == 1 else None
         if not isinstance(made, ast.Assign) or not all(isinstance(target, ast.Name) for target in made.targets):
             return None
+        if self._contexts(made) != self._contexts(statement) or self._is_changed(name, statement):
+            return None
         before = Gradients(self.program, self.frame, ())
         try:
             leaves = before.leaves(made.value)
@@ -86,6 +99,22 @@ class Gradients:
             return leaves if same and before.unbounded(made.value) is None else None
         except Unknown:
             return None
+
+    def _contexts(self, statement: ast.stmt) -> list[int]:
+        """The ``with`` statements around a statement."""
+        found: list[int] = []
+        node: ast.AST | None = statement
+        while node is not None:
+            found += [id(node)] if isinstance(node, (ast.With, ast.AsyncWith)) else []
+            node = self.frame.parents.get(id(node))
+        return found
+
+    def _is_changed(self, name: str, statement: ast.stmt) -> bool:
+        """Whether the function may change in place what a name stands for."""
+        mutations = mutations_of(self.program)
+        own = mutations.aliasing.name_sources(name, self.frame, statement)
+        changes = mutations.below(self.frame.function.body, self.frame)
+        return any(own & mutations.sources(each, self.frame) for each in changes)
 
     def _unchanged(self, leaf: str, first: ast.stmt, last: ast.stmt) -> bool:
         """Whether a name, or an attribute of one, stands for the same at two statements."""
@@ -105,6 +134,9 @@ class Gradients:
         Raises:
             Unknown: they cannot be told.
         """
+        if self.obstacle is not None:
+            line = int(getattr(self.obstacle, "lineno", node.lineno))
+            raise Unknown("a side changes a tensor in place, or enters a context", line)
         value = self.value(node)
         if value.kinds and (value.only(_NO_GRADIENT) or (value.is_tensor and value.dtype in ("bool", "int"))):
             return frozenset()

@@ -52,6 +52,7 @@ class Behaviour:
     module_readers: frozenset[str]
     registering: frozenset[str]
     contexts: frozenset[str]
+    switches: frozenset[str]
     pure: frozenset[str]
     messages: frozenset[str]
     reading: frozenset[str]
@@ -89,6 +90,7 @@ def behaviour() -> Behaviour:
         _names(modules, "readers"),
         _names(modules, "registering"),
         _names(functions, "contexts"),
+        _names(functions, "switches"),
         _names(functions, "pure"),
         _names(functions, "messages"),
         _names(functions, "reading"),
