@@ -98,7 +98,17 @@ def compare_all(before: Records, after: Records) -> tuple[Comparison, ...]:
         reference = before[run.reference]
         stock = before.get(run.stock) if run.stock else None
         accuracy = before.get("eager, float64") if run.backend == "inductor" else None
-        found.append(compare(reference, record, stock, compiled=run.entry != "eager", accuracy=accuracy))
+        exact = before.get("eager, float64, gradients") if run.gradients and run.backend == "aot_eager" else None
+        found.append(
+            compare(
+                reference,
+                record,
+                stock,
+                compiled=run.entry != "eager",
+                accuracy=accuracy,
+                gradient_accuracy=exact,
+            )
+        )
     return tuple(found)
 
 

@@ -34,6 +34,12 @@ def digest(tensor: torch.Tensor) -> str:
     return hashlib.sha256(plain.view(torch.uint8).numpy().tobytes()).hexdigest()
 
 
+def sample(tensor: torch.Tensor) -> torch.Tensor:
+    """At most a hundred thousand elements, evenly spread: enough to judge the accuracy of a large gradient."""
+    flat = tensor.detach().flatten()
+    return flat[:: max(1, flat.numel() // 100_000)].clone()
+
+
 def record_tensor(tensor: torch.Tensor, *, keep: bool = False) -> TensorRecord:
     """The record of a tensor; with `keep`, its value too."""
     return TensorRecord(

@@ -66,6 +66,7 @@ RUNS = _runs(
     Run("eager, every warning", always=True),
     Run("eager, gradients", gradients=True),
     Run("eager, float64", double=True),
+    Run("eager, float64, gradients", double=True, gradients=True),
     Run("eager, failing", failing=True, quick=True),
     Run("count", entry="torch", quick=True),
     Run("count, every warning", entry="torch", always=True),
@@ -76,7 +77,7 @@ RUNS = _runs(
     Run("count, boundary, failing", entry="graphmend", failing=True),
     Run("aot_eager", entry="torch", backend="aot_eager", quick=True),
     Run("aot_eager, gradients", entry="torch", backend="aot_eager", gradients=True),
-    Run("aot_eager, boundary", entry="graphmend", backend="aot_eager", quick=True),
+    Run("aot_eager, boundary", entry="graphmend", backend="aot_eager"),
     Run("inductor", entry="torch", backend="inductor", cache="graphs"),
     Run("inductor, boundary", entry="graphmend", backend="inductor", cache="graphs"),
     Run("inductor, again", entry="torch", backend="inductor", cache="graphs"),
@@ -104,4 +105,4 @@ def before_runs(*, quick: bool) -> list[str]:
     mended = [RUNS[name] for name in after_runs(quick=quick)]
     wanted = {run.reference for run in mended}
     wanted.update(run.stock for run in mended if run.backend == "count" or not quick)
-    return [name for name in RUNS if name in wanted or (name == "eager, float64" and not quick)]
+    return [name for name, run in RUNS.items() if name in wanted or (run.double and not quick)]

@@ -125,7 +125,8 @@ Compared are all tensors of the returned object with its caches (bits, dtype, sh
 plain attributes of all modules, the arguments afterwards, gradients, shared storage (in eager), the random streams,
 log records (logger, level, message, arguments, file), warnings, printed text, and exceptions (type, arguments, text).
 With inductor, floating outputs are compared with a float64 run instead: the error may be at most {slack} times
-that of stock compiled code.
+that of stock compiled code. So are gradients with aot_eager, where stock compiled
+code rounds them differently than eager too: it adds up their parts in another order.
 
 Not counted, because stock `torch.compile` of the unmended model shows the very same difference, or because a lazy
 cache was filled one call earlier under compile:

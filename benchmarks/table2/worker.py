@@ -16,7 +16,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,15 @@ def measure_call(
     """Makes one call and records everything around it."""
     import torch
 
-    from benchmarks.table2.observe import alias_groups, freeze, leaves, random_state, record_tensor, state_leaves
+    from benchmarks.table2.observe import (
+        alias_groups,
+        freeze,
+        leaves,
+        random_state,
+        record_tensor,
+        sample,
+        state_leaves,
+    )
 
     recorder.take()
     if watch:
@@ -158,7 +166,7 @@ def measure_call(
         backward(model, outputs)
     messages: Messages = recorder.take()
     gradients = {
-        name: "None" if parameter.grad is None else record_tensor(parameter.grad)
+        name: "None" if parameter.grad is None else replace(record_tensor(parameter.grad), value=sample(parameter.grad))
         for name, parameter in (model.named_parameters() if run.gradients else ())
     }
     everything = [
