@@ -17,6 +17,8 @@ import torch
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
+_PREFIX = "graphmend_runtime_"
+
 
 def at_trace_time(*, otherwise: Answer) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
     """Have Dynamo call a function of constants while tracing, and take its result as a constant.
@@ -39,6 +41,8 @@ def at_trace_time(*, otherwise: Answer) -> Callable[[Callable[Arguments, Answer]
             except (ImportError, AttributeError):
                 return otherwise
 
+        # Dynamo stores the result among the globals of the compiled function, under the name of the code object.
+        answer.__code__ = answer.__code__.replace(co_name=f"{_PREFIX}{function.__name__.strip('_')}")  # type: ignore[attr-defined]
         answer._dynamo_marked_constant = True  # type: ignore[attr-defined]
         return answer
 
