@@ -10,7 +10,8 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from graphmend.runtime.arms import cond_breaks, enter_arms, leave_arms
-from graphmend.runtime.frames import inlined_only, is_inlined
+from graphmend.runtime.breaks import breaks_inside, let_break_inside
+from graphmend.runtime.frames import inlined_only, is_inlined, is_left_alone, run_with_caller
 from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, transform
 
 Result = TypeVar("Result")
@@ -53,16 +54,31 @@ def select(
     Returns:
         What the taken arm returns.
     """
-    if is_dynamo_compiling() and isinstance(p, torch.Tensor):
-        # Where an arm breaks the graph, Dynamo breaks at the call of this function and has it run in eager: only the
-        # taken arm is called, and what the other one does never surfaces. Inside a `try` the broken trace cannot go on.
-        try:
-            selected = _predicate(p, true_fn, false_fn, grad, when)
-        except Exception:  # noqa: BLE001  (raised by an arm while it is traced; the arm raises it again, if taken)
-            selected = None
-        if selected is not None:
-            return selected[0]
+    if is_dynamo_compiling():
+        if isinstance(p, torch.Tensor):
+            let_break_inside()
+            # Where an arm breaks the graph, Dynamo breaks at this call and has it run in eager, where it calls neither.
+            selected = _attempt(p, true_fn, false_fn, grad, when)
+            if selected is not None:
+                return selected[0]
+    elif is_left_alone():
+        run_with_caller(true_fn, false_fn)
     return true_fn() if p else false_fn()
+
+
+def _attempt(
+    p: torch.Tensor,
+    true_fn: Callable[[], Result],
+    false_fn: Callable[[], Result],
+    grad: Gradient,
+    when: Callable[[], object] | None,
+) -> tuple[Result] | None:
+    """The selected result, or None where an arm raises while it is traced: it raises again, if taken."""
+    # Apart from what calls it: inside a `try` a broken trace cannot go on.
+    try:
+        return _predicate(p, true_fn, false_fn, grad, when)
+    except Exception:  # noqa: BLE001
+        return None
 
 
 def _predicate(
@@ -110,6 +126,8 @@ def _predicate(
 
 
 inlined_only(select, with_callees=False)
+breaks_inside(select)
+inlined_only(_attempt, with_callees=False)
 inlined_only(_predicate, with_callees=False)
 
 

@@ -585,25 +585,6 @@ def test_sizes_are_compiled_no_more_often_than_before():
     assert graphs_after(if_after, calls, dynamic=True) == 1
 
 
-def test_graphs_of_a_call_that_falls_back():
-    def before(x):
-        y = x * 2
-        z = y + 1 if positive(x) else y.sum()
-        return z * 3
-
-    def after(x):
-        y = x * 2
-        return select(positive(x), lambda: y + 1, lambda: y.sum()) * 3
-
-    def after_names(x):
-        y = x * 2
-        total = y.sum()
-        return select(positive(x), lambda: y, lambda: total) * 3
-
-    counts = [graphs_after(f, [(ONES,)]) for f in (before, after, after_names)]
-    assert counts == [2, 3, 2]
-
-
 def test_no_guard_on_sizes_that_only_happen_to_agree():
     def function(x, y):
         return select(positive(x), lambda: x * 2, lambda: y)
