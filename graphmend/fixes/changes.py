@@ -19,6 +19,7 @@ from graphmend.flow.text import brief
 from graphmend.flow.values import Bound, Kind, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import COMPREHENSIONS, walk_scope
+from graphmend.model.tree import walk
 
 _LASTING = frozenset({Effect.WRITES, Effect.STATEFUL})
 _OUTER = frozenset({Origin.ATTRIBUTE, Origin.GLOBAL, Origin.UNKNOWN})
@@ -249,7 +250,7 @@ def _is_of_tensor(mutation: Mutation, frame: Frame) -> bool:
     if frame.facts.value(mutation.target).may(Kind.TENSOR):
         return True
     index = mutation.node.slice if isinstance(mutation.node, ast.Subscript) else None
-    parts = ast.walk(index) if index is not None else ()
+    parts = walk(index) if index is not None else ()
     return any(isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is ...) for part in parts)
 
 

@@ -13,6 +13,7 @@ from graphmend.fixes.arms import Branch
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.names import accessed
 from graphmend.flow.values import ExternalName
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 _FLOATING = frozenset(
@@ -30,7 +31,7 @@ def dtype_checks(site: Site, branch: Branch) -> list[str]:
     known = {ast.dump(each) for each in _known_floating(site)}
     for arm in branch.choice.arms():
         written = accessed(list(arm.kept)).writes
-        for node in (inner for root in arm.nodes for inner in ast.walk(root)):
+        for node in (inner for root in arm.nodes for inner in walk(root)):
             name = _asks(site, node)
             if not name or not isinstance(node, ast.Call):
                 continue

@@ -21,6 +21,7 @@ from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 _BROAD = frozenset({"Exception", "BaseException"})
@@ -264,7 +265,7 @@ def _before(place: Place, site: Site) -> Iterator[Change]:
         roots.append(statement.test)
     # Of its own statement, unless a loop comes back to it, a call sees what is evaluated before the end.
     last = [] if number in earlier or place.node is statement else _roots(graph.blocks[number].items[position[1]])
-    inside = {id(node) for root in last for node in ast.walk(root)}
+    inside = {id(node) for root in last for node in walk(root)}
     for change in changes.of([*roots, *last], frame):
         if id(change.node) not in inside or not (change.node is place.node or _stores(change.node)):
             yield change

@@ -10,21 +10,24 @@ random numbers drawn later are others than in eager: where the tensor is drawn, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
-from graphmend.fixes.condition import expression_text
 from graphmend.fixes.emit import Style
+from graphmend.fixes.expressions import expression_text
+from graphmend.fixes.layout import breaks
+from graphmend.fixes.parentheses import spaced, with_grouping
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import ExternalName, Kind
+from graphmend.model.tree import children
 from graphmend.obligations import Obligation
-from graphmend.source.edits import make_edit
+from graphmend.source.edits import apply_edits, make_edit
+from graphmend.source.text import SourceText
 
 NAME = "guard"
 
-_SHORTEST_LENGTH = 79
 _LESS = (ast.Lt, ast.LtE)
 _GREATER = (ast.Gt, ast.GtE)
 
@@ -73,21 +76,60 @@ def _guard(site: Site) -> Fix:
 
 def _edit(site: Site, conjunct: ast.expr, guard: str) -> Edit:
     """The insertion of a guard in front of a conjunct, on a line of its own where the line would be too long."""
-    source = site.source
+    source, style = site.source, Style(site.source, site.module.tree)
     start, end = source.span(conjunct)
     line = source.position(start)[0]
     text = f"{guard} and {source.text[start:end]}"
-    # A conjunct of an `and` may be followed by others; elsewhere the guard must not reach further than the conjunct.
+    grouped = with_grouping(source, start, end)
     parent = site.parents.get(id(conjunct))
-    closed = isinstance(parent, ast.UnaryOp) or (isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.Or))
-    style = Style(source, site.module.tree)
-    length = max(style.length, len(source.line(line)), _SHORTEST_LENGTH)
-    if "\n" in text or len(source.line(line)) + len(guard) + len(" and ") <= length:
-        return make_edit(source, start, end, f"({text})" if closed else text)
-    outer = source.indentation(line)
-    broken = f"{source.newline}{outer}{style.unit}{text}{source.newline}{outer}"
-    inside = source.text[:start].endswith("(") and source.text[end : end + 1] == ")"
-    return make_edit(source, start, end, broken if inside else f"({broken})")
+    if isinstance(parent, ast.BoolOp) and isinstance(parent.op, ast.And):
+        start, end = grouped
+    elif grouped == (start, end) and isinstance(parent, (ast.UnaryOp, ast.BoolOp)):
+        # The guard must not reach further than the conjunct.
+        text = f"({text})"
+    longer = len(text) - (end - start)
+    if breaks(text) or len(source.line(line)) + longer <= max(style.length, len(source.line(line))):
+        return make_edit(source, start, end, text)
+    return _on_lines(site, style, make_edit(source, start, end, text))
+
+
+def _on_lines(site: Site, style: Style, edit: Edit) -> Edit:
+    """An edit whose line would be too long, as one of the whole condition or value, in parentheses."""
+    source, statement = site.source, site.statement
+    whole = getattr(statement, "test", getattr(statement, "value", None))
+    if not isinstance(whole, ast.expr):
+        return edit
+    start, end = with_grouping(source, *source.span(whole))
+    outer = source.indentation(source.position(start)[0])
+    old = source.text[start:end]
+    if breaks(old) or not start <= edit.start <= edit.end <= end:
+        return edit
+    inner = outer + style.unit
+    first, last = source.span(whole)
+    text = apply_edits(source.text, [edit])[first : last + len(edit.replacement) - (edit.end - edit.start)]
+    parts = [text] if style.fits(inner + text) else _parts(text, lambda part: style.fits(inner + part))
+    lines = "".join(f"{inner}{part}{source.newline}" for part in parts)
+    return make_edit(source, start, end, spaced(source, start, end, f"({source.newline}{lines}{outer})"))
+
+
+def _parts(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """An expression in parts that stand on lines of their own, at its outermost operators."""
+    node = ast.parse(text, mode="eval").body
+    operands: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.IfExp):
+        operands = [("", node.body), ("if ", node.test), ("else ", node.orelse)]
+    elif isinstance(node, ast.BoolOp):
+        word = "and " if isinstance(node.op, ast.And) else "or "
+        operands = [(word if position else "", value) for position, value in enumerate(node.values)]
+    if not operands:
+        return [text]
+    parts: list[str] = []
+    source = SourceText("", text)
+    for word, operand in operands:
+        part = source.text[slice(*with_grouping(source, *source.span(operand)))]
+        first, *rest = [part] if fits(word + part) else _parts(part, fits)
+        parts += [word + first, *rest]
+    return parts
 
 
 def _is_drawn(site: Site, conjunct: ast.expr) -> bool:
@@ -109,7 +151,7 @@ def _is_drawn(site: Site, conjunct: ast.expr) -> bool:
                 signature = torch.function(target.name) if isinstance(target, ExternalName) else None
                 if signature is not None and signature.has("random"):
                     return True
-        stack += ast.iter_child_nodes(node)
+        stack += children(node)
     return False
 
 
@@ -141,7 +183,7 @@ def _implied(site: Site, node: ast.expr) -> tuple[str, str] | None:
     if not (isinstance(tensor, ast.Name) or Totality(site).is_total(tensor)):
         return None
     strict = isinstance(op, (ast.Lt, ast.Gt))
-    text, name = expression_text(site, number), expression_text(site, tensor)
+    text, name = expression_text(site.source, number), expression_text(site.source, tensor)
     if less and value.low is not None:
         sign = ">" if strict else ">="
         return f"{text} {sign} {_number(value.low)}", f"`{name}` is never below {_number(value.low)}"

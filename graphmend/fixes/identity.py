@@ -19,6 +19,7 @@ from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.module import Function
 from graphmend.model.scopes import bound_names, walk_scope
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
 
@@ -72,7 +73,7 @@ class _Identity:
 
     def existing(self, arm: Arm) -> set[Source]:
         """The objects from before the branch that an arm's results may be."""
-        inside = {id(node) for root in arm.nodes for node in ast.walk(root)}
+        inside = {id(node) for root in arm.nodes for node in walk(root)}
         found: set[Source] = set()
         for position in range(len(arm.results)):
             value = self.branch.value(arm, position)
@@ -145,7 +146,7 @@ class _Identity:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.runs_later(node):
                 if node.func.attr in self.site.program.python.writers:
                     given = [*node.args, *(keyword.value for keyword in node.keywords)]
-                    if any(isinstance(each, ast.Name) and each.id in own for root in given for each in ast.walk(root)):
+                    if any(isinstance(each, ast.Name) and each.id in own for root in given for each in walk(root)):
                         return True
         return False
 
@@ -181,7 +182,7 @@ class _Identity:
                     return True
         for node in walk_scope(self.site.function.body):
             if isinstance(node, ast.Assign):
-                written = [each for target in node.targets for each in ast.walk(target)]
+                written = [each for target in node.targets for each in walk(target)]
                 stored = any(isinstance(each, (ast.Attribute, ast.Subscript)) for each in written)
                 if stored and source in self.aliasing.sources(node.value, self.frame):
                     return True
@@ -194,7 +195,7 @@ class _Identity:
         if (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)) > end:
             return True
         around = {id(parent) for _, parent in self.site.ancestors(self.site.statement) if isinstance(parent, _LOOPS)}
-        inside = {id(each) for each in ast.walk(self.site.statement)}
+        inside = {id(each) for each in walk(self.site.statement)}
         current: ast.AST | None = node
         while current is not None:
             if id(current) in around:

@@ -22,6 +22,7 @@ from graphmend.flow.names import accessed
 from graphmend.flow.text import brief
 from graphmend.flow.values import STATIC, Bound, ExternalName, Kind, Value
 from graphmend.model.module import Class, Function
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
 
@@ -83,7 +84,7 @@ def _conversion(site: Site, statement: ast.stmt, before: tuple[ast.stmt, ...]) -
 
 
 def _is_plain(node: ast.expr) -> bool:
-    return all(isinstance(each, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for each in ast.walk(node))
+    return all(isinstance(each, (ast.Name, ast.Attribute, ast.Constant)) for each in walk(node))
 
 
 # -------------------------------------------------------------------- lazy caches
@@ -156,7 +157,7 @@ def _later_reads(frame: Frame, attribute: str, statement: ast.stmt) -> Iterator[
     for each in block[start + 1 :]:
         yield from (
             node
-            for node in ast.walk(each)
+            for node in walk(each)
             if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)
         )
 
@@ -169,7 +170,7 @@ def _require_constant(site: Site, frame: Frame, value: ast.expr, attribute: str)
         if doing.effect in IMPURE or doing.effect in PARTIAL:
             reason = f"`{attribute}` is created where it is missing, but its initialiser {doing.what}"
             raise Refused(Obligation.LAZY_CACHE, reason, doing.line)
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             if not known.facts.value(node).only(_FIXED) and node.id in site.function.locals:
                 reason = f"`{attribute}` is created from `{node.id}`, which may be another one at each call"
@@ -190,7 +191,7 @@ def _sharpened(site: Site, frame: Frame, value: ast.expr) -> tuple[Frame, list[s
     assigns to an attribute says more of functions, and what is known of a configuration is taken to hold of all.
     """
     values, assumed = dict(frame.facts.values), []
-    for node in ast.walk(value):
+    for node in walk(value):
         if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
             continue
         found = frame.facts.value(node)
@@ -204,7 +205,7 @@ def _sharpened(site: Site, frame: Frame, value: ast.expr) -> tuple[Frame, list[s
             values[id(node)] = found.without(Kind.UNKNOWN)
             if isinstance(node, ast.Attribute):
                 assumed.append(f"`{brief(node)}`")
-    for node in ast.walk(value):
+    for node in walk(value):
         if isinstance(node, ast.BinOp) and _is_configuration(frame, node):
             values[id(node)] = STATIC
     facts = Facts(frame.function, frame.facts.graph, values, frame.facts.reached, frame.facts.kept)
@@ -249,7 +250,7 @@ def _called(callee: Value) -> Iterator[Function]:
 def _require_closed(effects: Effects, function: Function, attribute: str, line: int) -> None:
     """Refuse an initialiser that reads tensors of the module: they may have other values later."""
     frame = effects.frames.frame(function)
-    for node in ast.walk(function.node):
+    for node in walk(function.node):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and id(node) in frame.facts.values:
             holder, value = frame.facts.value(node.value), frame.facts.value(node)
             if holder.may(Kind.OBJECT) and value.depends_on_data:

@@ -10,6 +10,7 @@ from graphmend.flow.frames import frames_of
 from graphmend.flow.values import ExternalName, Kind
 from graphmend.model.index import External, ModuleValue
 from graphmend.model.module import Class, Function, Module
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__debug__"})
@@ -47,8 +48,7 @@ def is_bound(site: Site, name: str) -> bool:
         return True
     # A name of an enclosing function must be bound before the nested function is made, and not be unbound again.
     deleted = any(
-        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del)
-        for node in ast.walk(scope.node)
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Del) for node in walk(scope.node)
     )
     if deleted:
         return False
@@ -165,7 +165,7 @@ def _is_mutated(site: Site, module: Module, name: str) -> bool:
     """Whether the text of a file changes a module-level container inside some function."""
     writers = site.program.python.writers
     for function in module.functions:
-        for node in ast.walk(function.node):
+        for node in walk(function.node):
             match node:
                 case ast.Subscript(value=ast.Name(id=owner), ctx=ast.Store() | ast.Del()) if owner == name:
                     return True

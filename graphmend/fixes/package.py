@@ -15,6 +15,7 @@ from graphmend.flow.aliasing import is_in_place_name
 from graphmend.flow.program import Program
 from graphmend.flow.values import UNKNOWN, Kind, Target
 from graphmend.model.module import Module
+from graphmend.model.tree import walk
 
 _DEFINITION = re.compile(r"\s*(?:async\s+)?def\s")
 
@@ -76,7 +77,7 @@ class Package:
             attribute: the attribute's name.
             allowed: nodes below which it may be named.
         """
-        skipped = {id(node) for root in allowed for node in ast.walk(root)}
+        skipped = {id(node) for root in allowed for node in walk(root)}
         word = re.compile(rf"\b{re.escape(attribute)}\b")
         for path, _ in self.texts([attribute]):
             module = self.program.index.load(path)
@@ -138,7 +139,7 @@ def _given(node: ast.AST, attribute: str) -> Iterator[ast.expr | None]:
 
 
 def _names_attribute(target: ast.expr, attribute: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == attribute for node in ast.walk(target))
+    return any(isinstance(node, ast.Attribute) and node.attr == attribute for node in walk(target))
 
 
 def _is_docstring(text: str) -> bool:
@@ -206,7 +207,7 @@ def _indentation(line: str) -> int:
 
 
 def _changes(tree: ast.Module, names: frozenset[str]) -> int | None:
-    nodes = list(ast.walk(tree))
+    nodes = list(walk(tree))
     aliases = _aliases(nodes, names)
     for node in nodes:
         if any(_rooted(target, names, aliases) for target in _written(node)):

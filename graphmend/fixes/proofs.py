@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from graphmend.findings import Proof
 from graphmend.fixes.arms import Arm, Branch, Outcome
+from graphmend.fixes.carry import is_path
 from graphmend.fixes.lazy import Licence, find_licences
 from graphmend.fixes.reach import reach_of
 from graphmend.fixes.site import Refused, Site
@@ -14,8 +15,10 @@ from graphmend.flow.effects import IMPURE, Effect, effects_of
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.names import accessed
 from graphmend.flow.shapes import Form, Forms, agreement
-from graphmend.flow.values import ExternalName
+from graphmend.flow.text import brief
+from graphmend.flow.values import ExternalName, Kind, Value
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
 
@@ -54,7 +57,7 @@ class Prover:
                     raise Refused(Obligation.MOVABLE_TEXT, reason, node.lineno)
         for arm in self.arms:
             for root in arm.nodes:
-                for node in ast.walk(root):
+                for node in walk(root):
                     self.movable_node(node)
         if any(isinstance(parent, ast.ClassDef) for _, parent in self.site.ancestors(self.site.statement)):
             raise Refused(
@@ -131,7 +134,7 @@ class Prover:
         """Whether a conditional expression stands in a comprehension that binds the name."""
         for _, parent in self.site.ancestors(self.site.node):
             for generator in getattr(parent, "generators", ()):
-                if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(generator.target)):
+                if any(isinstance(node, ast.Name) and node.id == name for node in walk(generator.target)):
                     return True
         return False
 
@@ -141,7 +144,7 @@ class Prover:
         """Both arms may run whichever is taken."""
         licences = [licence for arm in self.arms for licence in find_licences(self.site, self.frame, arm)]
         # What a licensed statement does was looked at for its licence.
-        licensed = {id(node) for licence in licences for node in ast.walk(licence.statement)}
+        licensed = {id(node) for licence in licences for node in walk(licence.statement)}
         modules = False
         for arm in self.arms:
             folded = {id(node) for statement in arm.folded for node in _outcome_nodes(statement, self.branch)}
@@ -182,7 +185,7 @@ class Prover:
         return any(
             self.site.program.is_module(cls)
             for root in arm.nodes
-            for node in ast.walk(root)
+            for node in walk(root)
             if isinstance(node, ast.Call)
             for cls in self.site.facts.value(node.func).classes
         )
@@ -207,6 +210,7 @@ class Prover:
     def agree(self, first: Arm, other: Arm, position: int) -> None:
         """Refuse two arms whose results are not likely to agree."""
         values = [self.branch.value(arm, position) for arm in (first, other)]
+        self.refuse_objects(*values)
         for a, b in zip(*(_parts(value) for value in values)):
             if a is None and b is None:
                 continue
@@ -223,6 +227,22 @@ class Prover:
                 )
         if len(_parts(values[0])) != len(_parts(values[1])):
             raise Refused(Obligation.AGREEING_ARMS, "the sides give different numbers of values", self.line)
+
+    def refuse_objects(self, first: ast.expr | None, other: ast.expr | None) -> None:
+        """Refuse two results of which one holds a function, a module or another object, unless they are one."""
+        if first is not None and other is not None and ast.dump(first) == ast.dump(other) and is_path(first):
+            return
+        pairs = list(zip(_parts(first), _parts(other)))
+        if len(pairs) > 1:
+            for pair in pairs:
+                self.refuse_objects(*pair)
+            return
+        for node in (first, other):
+            leaves = _elements(node) if node is not None else []
+            found = next((each for each in leaves if _is_object(self.site.facts.value(each))), None)
+            if found is not None:
+                reason = f"a side gives `{brief(found)}`, and a graph selects between tensors only"
+                raise Refused(Obligation.AGREEING_ARMS, reason, found.lineno)
 
     def form(self, node: ast.expr | None, arm: Arm, position: int) -> Form:
         """The form of a result, or of what a target is before the branch."""
@@ -250,6 +270,23 @@ def _parts(value: ast.expr | None) -> list[ast.expr | None]:
     if isinstance(value, ast.Tuple) and not any(isinstance(each, ast.Starred) for each in value.elts):
         return list(value.elts)
     return [value]
+
+
+def _elements(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, or what the display of a container that it is holds."""
+    match node:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            for part in parts:
+                yield from _elements(part)
+        case _:
+            yield node
+
+
+def _is_object(value: Value) -> bool:
+    """Whether a value, or what a container holds, certainly is a function, a class or an instance."""
+    if value.only(Kind.CONTAINER) and value.element is not None:
+        return _is_object(value.element)
+    return value.may(Kind.CALLABLE | Kind.OBJECT) and not value.may(Kind.TENSOR | Kind.UNKNOWN)
 
 
 def _way_out(forms: Iterable[Form]) -> str:

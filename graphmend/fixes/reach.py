@@ -9,6 +9,7 @@ from graphmend.fixes.site import Refused, Site
 from graphmend.flow.program import Program
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.regions.entries import SCRIPTERS, is_runtime
 
@@ -206,7 +207,7 @@ class Reach:
                 continue
             found[id(node)] = reason
             stack += [(callee.module, callee.node) for callee in self._callees.get(id(node), ())]
-            for call in ast.walk(node):
+            for call in walk(node):
                 if isinstance(call, ast.Call):
                     stack += [(callee.module, callee.node) for callee in self._called(owner, call.func)]
                 elif isinstance(call, _DEF) and call is not node:
@@ -306,8 +307,8 @@ def check_runner(site: Site) -> None:
         return
     if isinstance(node, ast.Lambda):
         raise Refused(Obligation.NOT_IN_ARM, "the code is a lambda, and who runs it is not known")
-    called = {id(each.func) for each in ast.walk(parent.node) if isinstance(each, ast.Call)}
-    for each in ast.walk(parent.node):
+    called = {id(each.func) for each in walk(parent.node) if isinstance(each, ast.Call)}
+    for each in walk(parent.node):
         if (
             isinstance(each, ast.Name)
             and each.id == node.name

@@ -8,17 +8,23 @@ import os
 import re
 import sys
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
+from graphmend.fixes.layout import Argument, Call, breaks, call_of, flat_list
 from graphmend.model.module import Module
+from graphmend.model.tree import walk
 from graphmend.source.text import SourceText
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_NO_CODE = re.compile(r"""\s*(?:#|[bfruBFRU]{0,2}["'])""")
+_SHORTEST_LENGTH = 79
 _DEFAULT_LENGTH = 88
 _LONGEST_LENGTH = 120
+_MANY_LINES = 200
+_STANDING_OUT = 500
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Style:
     @cached_property
     def unit(self) -> str:
         """One step of indentation: that of the first indented block."""
-        for node in ast.walk(self.tree):
+        for node in walk(self.tree):
             body = getattr(node, "body", None)
             if isinstance(node, ast.stmt) and isinstance(body, list) and body[0].lineno > node.lineno:
                 outer, inner = self.source.indentation(node.lineno), self.source.indentation(body[0].lineno)
@@ -48,34 +54,77 @@ class Style:
     def length(self) -> int:
         """The line length that is configured for the file, or else the one that the file keeps to."""
         configured = _configured_length(os.path.dirname(os.path.abspath(self.source.path)))
-        if configured is not None:
-            return configured
-        lengths = (len(line.rstrip()) for line in self.source.text.splitlines())
-        return max(
-            (length for length in lengths if _DEFAULT_LENGTH < length <= _LONGEST_LENGTH), default=_DEFAULT_LENGTH
-        )
+        return configured if configured is not None else self._kept_length()
 
-    def call(self, callee: str, arguments: Sequence[str], indentation: str) -> str:
+    def _kept_length(self) -> int:
+        """The length of the longest lines of code, a few that stand out aside; 88 for what tells nothing."""
+        lengths = sorted(_code_lengths(self.source.text), reverse=True)
+        longest = lengths[len(lengths) // _STANDING_OUT] if lengths else 0
+        if longest > _DEFAULT_LENGTH:
+            return longest
+        return _SHORTEST_LENGTH if longest <= _SHORTEST_LENGTH and len(lengths) >= _MANY_LINES else _DEFAULT_LENGTH
+
+    def call(self, callee: str, arguments: Sequence[Argument], indentation: str) -> str:
         """A call at the end of ``indentation``, on as many lines as it needs."""
-        return self._list(f"{callee}(", arguments, ")", indentation)
+        return self.lay_out(Call(callee, arguments), indentation)
 
     def function(self, decorator: str, name: str, parameters: Sequence[str], body: str) -> str:
         """A module-level function whose body is indented text without a last newline."""
         newline = self.source.newline
-        head = self._list(f"def {name}(", parameters, "):", "")
+        head = self._list(f"def {name}(", [Argument(each) for each in parameters], "):", "", 0)
         return f"@{decorator}{newline}{head}{newline}{body}{newline}"
 
-    def _list(self, opening: str, items: Sequence[str], closing: str, indentation: str) -> str:
+    def lay_out(self, call: Call, indentation: str, used: int = 0) -> str:
+        """A call on as many lines as it needs.
+
+        Args:
+            call: the call.
+            indentation: the indentation of its line.
+            used: how many other characters are on the line.
+        """
+        return self._list(f"{call.callee}(", call.arguments, ")", indentation, used)
+
+    def _list(self, opening: str, arguments: Sequence[Argument], closing: str, indentation: str, used: int) -> str:
         newline, inner = self.source.newline, indentation + self.unit
-        line = f"{opening}{', '.join(items)}{closing}"
-        several = any("\n" in item or "\r" in item for item in items)
-        if not items or not several and len(indentation + line) <= self.length:
-            return line
-        line = ", ".join(items)
-        if not several and len(inner + line) <= self.length:
-            return f"{opening}{newline}{inner}{line}{newline}{indentation}{closing}"
-        lines = "".join(f"{inner}{item},{newline}" for item in items)
+        flat = flat_list(arguments)
+        if flat is not None and (not arguments or self.fits(f"{indentation}{opening}{flat}{closing}", used)):
+            return f"{opening}{flat}{closing}"
+        if flat is not None and self.fits(inner + flat):
+            return f"{opening}{newline}{inner}{flat}{newline}{indentation}{closing}"
+        lines = "".join(f"{self._argument(each, inner)}{newline}" for each in arguments)
         return f"{opening}{newline}{lines}{indentation}{closing}"
+
+    def fits(self, line: str, used: int = 0) -> bool:
+        """Whether a line is no longer than lines of the file are."""
+        return len(line) + used <= self.length
+
+    def _argument(self, argument: Argument, indentation: str) -> str:
+        """An argument on lines of its own, with its comma and comments."""
+        behind = f"  {argument.behind}" if argument.behind else ""
+        text = f"{indentation}{argument.prefix}{self._value(argument, indentation)},{behind}"
+        above, below = ([f"{indentation}{each}" for each in comments] for comments in (argument.above, argument.below))
+        return self.source.newline.join([*above, text, *below])
+
+    def _value(self, argument: Argument, indentation: str) -> str:
+        value, used = argument.value, len(argument.prefix) + len(",")
+        if isinstance(value, str):
+            if not breaks(value) and self.fits(indentation + value, used):
+                return value
+            if argument.lines:
+                return reindent(argument.lines, argument.indentation, indentation)[len(indentation) :]
+            call = call_of(value)
+            if call is None:
+                return value
+            value = call
+        return self.lay_out(value, indentation, used)
+
+
+def _code_lengths(text: str) -> Iterator[int]:
+    """The lengths of the lines of a file, but for comments, strings on their own, and what could not be broken."""
+    for line in text.splitlines():
+        code = line.split("  #")[0].rstrip()
+        if code and len(code) <= _LONGEST_LENGTH and not _NO_CODE.match(code):
+            yield len(code)
 
 
 _STYLES: WeakKeyDictionary[Module, Style] = WeakKeyDictionary()

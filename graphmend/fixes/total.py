@@ -14,6 +14,7 @@ from graphmend.fixes.site import Site
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names, walk_scope
+from graphmend.model.tree import children, walk
 
 _UNARY = frozenset(
     {"isnan", "isinf", "isfinite", "isneginf", "isposinf", "logical_not", "detach", "clone", "contiguous"}
@@ -268,7 +269,7 @@ def unconditional(expression: ast.expr) -> Iterator[ast.AST]:
             case ast.Lambda():
                 continue
             case _:
-                stack += ast.iter_child_nodes(node)
+                stack += children(node)
 
 
 def _certain(statement: ast.stmt) -> Iterator[ast.expr]:
@@ -283,7 +284,7 @@ def _certain(statement: ast.stmt) -> Iterator[ast.expr]:
             for inner in statement.body[:1]:
                 yield from _certain(inner)
         case ast.Expr() | ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Raise():
-            yield from (child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr))
+            yield from (child for child in children(statement) if isinstance(child, ast.expr))
 
 
 def _preceding(parent: ast.AST, child: ast.AST) -> Iterable[ast.stmt]:
@@ -306,7 +307,7 @@ def _may_write_attributes(statement: ast.stmt) -> bool:
     """Whether a statement may give attributes other values: it writes one, or calls something."""
     return any(
         isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) or isinstance(node, ast.Delete)
-        for node in ast.walk(statement)
+        for node in walk(statement)
     )
 
 
@@ -316,7 +317,7 @@ def _assigns(method: Function, attr: str) -> bool:
     for statement in method.body:
         match statement:
             case ast.Assign(targets=targets):
-                written = [node for target in targets for node in ast.walk(target)]
+                written = [node for target in targets for node in walk(target)]
             case ast.AnnAssign(target=target, value=value) if value is not None:
                 written = [target]
             case ast.Expr(

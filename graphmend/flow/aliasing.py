@@ -17,6 +17,7 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
@@ -231,7 +232,7 @@ class Aliasing:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
                 return _NOTHING
             case ast.stmt():
-                bound = [node for node in ast.walk(item) if isinstance(node, ast.NamedExpr) and node.target.id == name]
+                bound = [node for node in walk(item) if isinstance(node, ast.NamedExpr) and node.target.id == name]
                 return self._union([node.value for node in bound], replace(place, at=item)) or _UNKNOWN
         return _UNKNOWN
 
@@ -349,7 +350,7 @@ def asks_in_place(node: ast.Call) -> bool:
 
 
 def _stored(target: ast.expr) -> set[str]:
-    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {node.id for node in walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def matching_part(target: ast.expr, value: ast.expr, name: str) -> ast.expr | None:

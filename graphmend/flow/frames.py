@@ -12,6 +12,7 @@ from graphmend.flow.names import Names
 from graphmend.flow.program import Program
 from graphmend.flow.values import UNKNOWN, Kind, Value
 from graphmend.model.module import Function
+from graphmend.model.tree import children, walk
 
 _UNCERTAIN = Kind.TENSOR | Kind.SCALAR | Kind.UNKNOWN
 _DEPTH = 4
@@ -32,7 +33,7 @@ class Frame:
     def parents(self) -> dict[int, ast.AST]:
         """The parent of each node, by identity."""
         roots: list[ast.AST] = list(self.function.body)
-        return {id(child): node for root in roots for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
+        return {id(child): node for root in roots for node in walk(root) for child in children(node)}
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The innermost statement that holds a node."""

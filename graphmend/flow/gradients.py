@@ -16,6 +16,7 @@ from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
@@ -47,7 +48,7 @@ class Gradients:
         self.program = program
         self.frame = frame
         self.roots = list(region)
-        self.region = {id(node) for root in self.roots for node in ast.walk(root)}
+        self.region = {id(node) for root in self.roots for node in walk(root)}
 
     def value(self, node: ast.AST) -> Value:
         """What the facts say of an expression."""
@@ -57,7 +58,7 @@ class Gradients:
     def obstacle(self) -> ast.AST | None:
         """What in the arm makes gradients go other ways than its expressions say: a context, a change in place."""
         contexts = (ast.With, ast.AsyncWith)
-        inside = (node for root in self.roots for node in ast.walk(root) if isinstance(node, contexts))
+        inside = (node for root in self.roots for node in walk(root) if isinstance(node, contexts))
         changes = (mutation.node for mutation in mutations_of(self.program).below(self.roots, self.frame))
         return next(inside, None) or next(changes, None)
 

@@ -32,6 +32,7 @@ from graphmend.flow.values import (
     target,
 )
 from graphmend.model.module import Function
+from graphmend.model.tree import walk
 
 if TYPE_CHECKING:
     from graphmend.flow.program import Program
@@ -238,7 +239,7 @@ class Interpreter:
 
     def bind_pattern(self, pattern: ast.pattern, subject: Value, env: Environment) -> None:
         """Bind the names of a ``match`` pattern."""
-        for node in ast.walk(pattern):
+        for node in walk(pattern):
             if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
                 env[node.name] = subject if node is pattern else UNKNOWN
             elif isinstance(node, ast.MatchMapping) and node.rest:

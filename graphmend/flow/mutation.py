@@ -12,6 +12,7 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.signatures.behaviour import behaviour
 
 _CHANGEABLE = Kind.TENSOR | Kind.CONTAINER | Kind.UNKNOWN | Kind.OBJECT
@@ -193,7 +194,7 @@ class Mutations:
                 node.value
                 for method in methods
                 if method is not None
-                for node in ast.walk(method.node)
+                for node in walk(method.node)
                 if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
                 if any(isinstance(target, ast.Attribute) and target.attr == attr for target in node.targets)
             )

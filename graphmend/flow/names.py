@@ -10,6 +10,7 @@ from functools import cached_property
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test
 from graphmend.model.module import Function
 from graphmend.model.scopes import local_names
+from graphmend.model.tree import children, walk
 
 Position = tuple[int, int]
 """A block's number and the index of an item in it."""
@@ -85,12 +86,12 @@ def _visit(roots: Iterable[ast.AST], found: Access) -> None:
                 found.writes.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
             case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
                 found.writes.add(name)
-                _visit(ast.iter_child_nodes(node), found)
+                _visit(children(node), found)
             case ast.ExceptHandler(name=str(name)):
                 found.writes.add(name)
-                _visit(ast.iter_child_nodes(node), found)
+                _visit(children(node), found)
             case _:
-                _visit(ast.iter_child_nodes(node), found)
+                _visit(children(node), found)
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, found: Access) -> None:
@@ -101,7 +102,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, found: 
         body = list(node.body)
         _visit(node.decorator_list, found)
         found.writes.add(node.name)
-    outer = {name for child in ast.walk(node) if isinstance(child, ast.Nonlocal) for name in child.names}
+    outer = {name for child in walk(node) if isinstance(child, ast.Nonlocal) for name in child.names}
     inner = accessed(body)
     _capture((inner.reads - local_names(node)) | outer, found)
 
@@ -162,7 +163,7 @@ class Names:
     @cached_property
     def declared_outside(self) -> frozenset[str]:
         """Names that the function declares ``global`` or ``nonlocal``."""
-        nodes = (node for statement in self.function.body for node in ast.walk(statement))
+        nodes = (node for statement in self.function.body for node in walk(statement))
         return frozenset(name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names)
 
     # ---------------------------------------------------------------- certain bindings
@@ -296,7 +297,7 @@ class Names:
     def _nodes(self, statement: ast.stmt) -> frozenset[int]:
         """The identities of the nodes of a statement."""
         if self._last is None or self._last[0] is not statement:
-            self._last = (statement, frozenset(id(node) for node in ast.walk(statement)))
+            self._last = (statement, frozenset(id(node) for node in walk(statement)))
         return self._last[1]
 
     @staticmethod

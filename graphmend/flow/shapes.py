@@ -18,6 +18,7 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import MISSING, ExternalName, Kind, TensorMethod
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import children, walk
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
@@ -101,7 +102,7 @@ class Forms:
                 return _opaque(node)
             case ast.List() | ast.Dict() | ast.Set():
                 return _opaque(node)  # what it holds may change later
-        return self._applied(type(node).__name__, node, list(ast.iter_child_nodes(node)), depth)
+        return self._applied(type(node).__name__, node, children(node), depth)
 
     def current(self, name: str, statement: ast.AST, depth: int = 0) -> Form:
         """The form of what a name stands for where a statement begins."""
@@ -334,7 +335,7 @@ def _assigned(frame: Frame, attr: str) -> list[tuple[ast.expr, int | None]]:
 
 
 def _mentions(node: ast.expr, attr: str) -> bool:
-    return any(isinstance(child, ast.Attribute) and child.attr == attr for child in ast.walk(node))
+    return any(isinstance(child, ast.Attribute) and child.attr == attr for child in walk(node))
 
 
 def _atom(key: Key) -> Form:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Union
 
 from graphmend.model.scopes import FunctionNode, bound_names, defaults, local_names, parameters
+from graphmend.model.tree import children, walk
 from graphmend.source.text import SourceText
 
 
@@ -90,7 +91,7 @@ class Function:
                     stack += node.decorator_list
                 stack += [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
             elif not isinstance(node, ast.ClassDef):
-                stack += ast.iter_child_nodes(node)
+                stack += children(node)
         return found
 
     def __repr__(self) -> str:
@@ -160,7 +161,7 @@ class Module:
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the file, a parent before its children."""
-        return tuple(ast.walk(self.tree))
+        return tuple(walk(self.tree))
 
     @cached_property
     def rebound(self) -> frozenset[str]:

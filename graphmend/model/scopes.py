@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from graphmend.model.tree import children, walk
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -33,14 +35,15 @@ def walk_scope(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            stack += [*node.decorator_list, *node.args.defaults, *(d for d in node.args.kw_defaults if d)]
-        elif isinstance(node, ast.Lambda):
-            stack += [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
-        elif isinstance(node, ast.ClassDef):
-            stack += [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
-        else:
-            stack += ast.iter_child_nodes(node)
+        stack += children(node) if not isinstance(node, SCOPES) else outside(node)
+
+
+def outside(node: FunctionNode | ast.ClassDef) -> list[ast.AST]:
+    """The nodes below a function or class that run in the scope around it: decorators, defaults, bases."""
+    above = [] if isinstance(node, ast.Lambda) else node.decorator_list
+    if isinstance(node, ast.ClassDef):
+        return [*above, *node.bases, *(keyword.value for keyword in node.keywords)]
+    return [*above, *node.args.defaults, *(each for each in node.args.kw_defaults if each)]
 
 
 def bound_names(body: Iterable[ast.AST]) -> set[str]:
@@ -64,7 +67,7 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
                 names.add(name)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 for generator in node.generators:
-                    hidden.update(id(child) for child in ast.walk(generator.target))
+                    hidden.update(id(child) for child in walk(generator.target))
     return names - outer
 
 
@@ -79,6 +82,6 @@ def read_names(roots: Iterable[ast.AST]) -> set[str]:
     return {
         node.id
         for root in roots
-        for node in ast.walk(root)
+        for node in walk(root)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from graphmend.findings import Impact
 from graphmend.model.module import Function
+from graphmend.model.tree import children, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -14,7 +15,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def parents_of(function: Function) -> dict[int, ast.AST]:
     """The parent of every node below a function, by the node's identity."""
-    return {id(child): node for node in ast.walk(function.node) for child in ast.iter_child_nodes(node)}
+    return {id(child): node for node in walk(function.node) for child in children(node)}
 
 
 def impact_of(

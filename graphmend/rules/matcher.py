@@ -12,6 +12,7 @@ from graphmend.flow.program import Program
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import children
 from graphmend.rules.model import BranchMatch, CallMatch, PatternMatch, Rule
 from graphmend.rules.pattern import Metavariable, Pattern, metavariable, parse_pattern
 
@@ -207,7 +208,7 @@ def _inside(statement: ast.stmt) -> Iterator[tuple[ast.stmt, ast.AST]]:
     yield statement, statement
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return
-    stack: list[ast.AST] = list(ast.iter_child_nodes(statement))
+    stack: list[ast.AST] = children(statement)
     while stack:
         node = stack.pop()
         if isinstance(node, ast.stmt):
@@ -217,7 +218,7 @@ def _inside(statement: ast.stmt) -> Iterator[tuple[ast.stmt, ast.AST]]:
         else:
             if isinstance(node, ast.expr):
                 yield statement, node
-            stack += ast.iter_child_nodes(node)
+            stack += children(node)
 
 
 def _form(module: Module, statement: ast.If) -> str:

@@ -10,6 +10,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from graphmend.model.tree import walk
+
 _TOKEN = re.compile(r"\$(?P<rest>\.\.\.)?(?P<name>[A-Z_][A-Z0-9_]*)")
 _ONE = "__graphmend_one_"
 _REST = "__graphmend_rest_"
@@ -74,15 +76,15 @@ def parse_pattern(text: str) -> Pattern:
 
 def _decode_strings(tree: ast.AST) -> None:
     """Gives string literals their own text back: a ``$X`` in a string is no metavariable."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = node.value.replace(_REST, "$...").replace(_ONE, "$")
 
 
 def _collect(tree: ast.AST) -> frozenset[str]:
     kinds: dict[str, bool] = {}
-    roomy = {id(element) for node in ast.walk(tree) for element in _elements(node)}
-    for node in ast.walk(tree):
+    roomy = {id(element) for node in walk(tree) for element in _elements(node)}
+    for node in walk(tree):
         for identifier in _identifiers(node):
             found = metavariable(identifier)
             if found is None:
