@@ -19,6 +19,7 @@ from graphmend.discover import discover, display_path
 from graphmend.files import write_atomically
 from graphmend.findings import Applicability, Edit, FileError, Finding, Fix, FixedFile, Report
 from graphmend.fixes import verify_edits
+from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.site import RuntimeImport
 from graphmend.model.index import Index
 from graphmend.model.module import Module
@@ -139,12 +140,13 @@ class _Session:
             for file in self.files.values()
             if file.source is not file.original
         ]
+        runtimes = tuple(vendored.copy() for vendored in self.vendored.values())
         if self.request.write:
             fixed = self.write(fixed)
         findings = [lead.finding for file in self.files.values() for lead in file.leads]
         findings.sort(key=lambda finding: finding.sort_key)
         errors = sorted(dict.fromkeys(self.errors), key=lambda error: (error.path, error.line or 0))
-        return Report(tuple(findings), tuple(errors), tuple(fixed), count)
+        return Report(tuple(findings), tuple(errors), tuple(fixed), runtimes, count)
 
     # ---------------------------------------------------------------- reading
 
@@ -277,7 +279,8 @@ class _Session:
         chosen = self.sound(file, choose_fixes(fixes))
         if not chosen:
             return False
-        edits = list(dict.fromkeys(edit for fix in chosen for edit in fix.edits))
+        module = self.parsed[os.path.abspath(file.path)]
+        edits = list(dict.fromkeys(edit for fix in names_of(module).settle(chosen) for edit in fix.edits))
         before = file.source
         after = replace(before, text=apply_edits(before.text, edits))
         file.source = after

@@ -98,6 +98,16 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class NewName:
+    """A name that a fix makes up: ``given``, made of ``wanted`` so that no other planned fix has the same."""
+
+    wanted: str
+    given: str
+    scope: str = ""
+    """The qualified name of the function that it is local to; empty for a name of the module."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
     """A rewrite whose obligations all hold. The edits belong together: all are applied, or none."""
 
@@ -107,6 +117,8 @@ class Fix:
     edits: tuple[Edit, ...]
     changes: str = ""
     """For an unsafe fix, what it changes in the program's behaviour."""
+    names: tuple[NewName, ...] = ()
+    """The names in ``edits`` that are new; those of the fixes that are applied are numbered without gaps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +183,25 @@ class FixedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RuntimeCopy:
+    """A copy of the runtime that mended files import.
+
+    ``before`` is the text of the file that it replaces, ``None`` if there is none.
+    """
+
+    path: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The result of one run, ready to be printed."""
 
     findings: tuple[Finding, ...]
     errors: tuple[FileError, ...] = ()
     fixed: tuple[FixedFile, ...] = ()
+    runtimes: tuple[RuntimeCopy, ...] = ()
     files: int = 0
     """How many files were looked at."""
     seconds: float = field(default=0.0, compare=False)

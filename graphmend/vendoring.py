@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend.config import Vendor
+from graphmend.discover import display_path
 from graphmend.errors import UserError
+from graphmend.findings import RuntimeCopy
 from graphmend.fixes.site import RuntimeImport
 
 _FILE = "_graphmend.py"
@@ -28,6 +30,16 @@ class Vendored:
     def beside(cls, mended: str, vendor: Vendor) -> Vendored:
         """The copy for a mended file: the named one, or one at the top of the file's package."""
         return cls(vendor.path or os.path.join(_top(os.path.abspath(mended)), _FILE))
+
+    def copy(self) -> RuntimeCopy:
+        """What writing the copy changes."""
+        from graphmend.vendor import runtime_source
+
+        try:
+            before = Path(self.path).read_bytes().decode("utf-8", "replace")
+        except OSError:
+            before = None
+        return RuntimeCopy(display_path(self.path), before, runtime_source())
 
     def write(self) -> None:
         """Write the copy, or bring it up to date.

@@ -265,6 +265,18 @@ class TestFixing:
         assert main(["lint", "--diff"]) == 0
         assert capsys.readouterr().out == ""
 
+    def test_diff_shows_the_copy_of_the_runtime(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(project, model=MODEL)
+        assert main(["lint", "--diff", "--runtime", "vendor=_mend.py"]) == 1
+        out = capsys.readouterr().out
+        assert "\n+import _mend as graphmend\n" in out
+        assert "\n--- /dev/null\n+++ b/_mend.py\n@@ -0,0 +1," in out
+        assert not (project / "_mend.py").exists()
+        subprocess.run(["git", "init", "-q"], check=True)
+        subprocess.run(["git", "apply", "-"], input=out, encoding="utf-8", check=True)
+        assert main(["lint", "--diff", "--runtime", "vendor=_mend.py"]) == 0
+        assert capsys.readouterr().out == ""
+
 
 class TestOutput:
     @pytest.mark.parametrize("output_format", ["text", "concise", "json", "sarif", "github"])

@@ -25,6 +25,7 @@ from graphmend.findings import (
     Range,
     Refusal,
     Report,
+    RuntimeCopy,
     Severity,
 )
 from graphmend.report import Options, render, statistics
@@ -350,3 +351,12 @@ def test_a_diff_can_be_applied(tmp_path: Path, before: str, after: str) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=diff.encode(), check=True)
     assert (target.read_bytes().decode() if target.exists() else "") == after
+
+
+def test_the_diff_of_a_new_file(tmp_path: Path) -> None:
+    diff = render_diff([RuntimeCopy("pkg/_mend.py", None, "a\nb\n")])
+    assert diff == "--- /dev/null\n+++ b/pkg/_mend.py\n@@ -0,0 +1,2 @@\n+a\n+b\n"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=diff.encode(), check=True)
+    assert (tmp_path / "pkg" / "_mend.py").read_text() == "a\nb\n"
+    assert render_diff([RuntimeCopy("pkg/_mend.py", "a\nb\n", "a\nb\n")]) == ""

@@ -125,7 +125,7 @@ def _print(
 
     complain_about(report.errors)
     if options.diff:
-        write(render_diff(report.fixed), options.output_file)
+        write(render_diff((*report.fixed, *report.runtimes)), options.output_file)
         _tell_about_diff(report, options)
         return
     details = Options(

@@ -13,12 +13,15 @@ from functools import cached_property
 from itertools import pairwise
 
 from graphmend.fixes.emit import Style
+from graphmend.fixes.expressions import expression_text
+from graphmend.fixes.layout import in_brackets, primary
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
 from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import ExternalName, Kind, TensorMethod
 from graphmend.model.module import ImportBinding, ValueBinding
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 _LOGICAL = {ast.And: "logical_and", ast.Or: "logical_or"}
@@ -110,7 +113,11 @@ class _Parter:
         self.require_pure(test)
         text, rewritten = self.joined(rest, ast.And() if conjunction else ast.Or())
         return Condition(
-            tuple(self.operand_text(value) for value in static), conjunction, text, tuple(self.operands), rewritten
+            tuple(self.operand_text(value, conjunction) for value in static),
+            conjunction,
+            text,
+            tuple(self.operands),
+            rewritten,
         )
 
     def depends_on_data(self, node: ast.expr) -> bool:
@@ -128,7 +135,7 @@ class _Parter:
         for doing in effects.doings([test], self.frame):
             if doing.effect in IMPURE:
                 raise Refused(Obligation.PURE_ARMS, f"the condition {doing.what}", doing.line)
-        for node in ast.walk(test):
+        for node in walk(test):
             if isinstance(node, ast.NamedExpr):
                 raise Refused(Obligation.MOVABLE_TEXT, f"the condition binds `{node.target.id}` with `:=`", node.lineno)
 
@@ -252,14 +259,17 @@ class _Parter:
     # ---------------------------------------------------------------- text
 
     def text(self, node: ast.expr) -> str:
-        """The node as written; in parentheses if it spans lines, since the ones around it may not come along."""
-        return expression_text(self.site, node)
+        """The node as written; in parentheses if it needs lines, since the ones around it may not come along."""
+        return expression_text(self.site.source, node)
 
-    def operand_text(self, node: ast.expr) -> str:
+    def operand_text(self, node: ast.expr, conjunction: bool) -> str:
         """The node as an operand of ``and`` or ``or``."""
         text = self.text(node)
-        loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr))
-        return f"({text})" if loose and text == self.site.source.segment(node) else text
+        looser = (ast.IfExp, ast.Lambda, ast.NamedExpr)
+        binds_looser = isinstance(node, looser) or (
+            conjunction and isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+        )
+        return f"({text})" if binds_looser and not in_brackets(text) else text
 
 
 def tensor_call(site: Site, name: str, *operands: str) -> str:
@@ -268,21 +278,7 @@ def tensor_call(site: Site, name: str, *operands: str) -> str:
     if torch:
         return f"{torch}.{name}({', '.join(operands)})"
     first, *rest = operands
-    plain = first.replace(".", "").replace("_", "").isalnum() or (first.endswith(")") and not first.startswith("("))
-    return f"{first if plain else f'({first})'}.{name}({', '.join(rest)})"
-
-
-def expression_text(site: Site, node: ast.expr) -> str:
-    """An expression as written; in parentheses if it spans lines and brings none of its own."""
-    text = site.source.segment(node)
-    if "\n" not in text and "\r" not in text:
-        return text
-    closed = isinstance(node, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-    if closed or (isinstance(node, ast.Tuple) and text.startswith("(")):
-        return text
-    if isinstance(node, ast.Call) and "\n" not in site.source.segment(node.func):
-        return text
-    return f"({text})"
+    return f"{primary(first)}.{name}({', '.join(rest)})"
 
 
 def torch_name(site: Site) -> str:

@@ -17,6 +17,7 @@ from graphmend.source.edits import make_edit
 from graphmend.source.text import SourceText
 
 Import = ast.Import | ast.ImportFrom
+_BLANK_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def runtime_name(site: Site) -> RuntimeName:
                 if binding.target == target and len(module.bindings.get(name, ())) == 1:
                     return RuntimeName(name)
     if binds(module, runtime.name):
-        name = names_of(module).fresh(f"_{runtime.name.strip('_')}", "runtime")
+        name = names_of(module).fresh(f"_{runtime.name.strip('_')}", "runtime").given
         runtime = RuntimeImport(_renamed(wanted, name), name)
         wanted = _import(runtime.statement)
     return RuntimeName(runtime.name, (_import_edit(module, runtime.statement, wanted),))
@@ -159,16 +160,32 @@ def top_statement(site: Site) -> ast.stmt:
     return next(each for each in site.module.tree.body if _first_line(each) <= line <= (each.end_lineno or each.lineno))
 
 
-def insert_function(site: Site, text: str) -> Edit:
-    """The insertion of a module-level function in front of the top-level statement that holds a site."""
+def insert_function(site: Site, text: str) -> tuple[Edit, ...]:
+    """The insertion of a module-level function in front of the top-level statement that holds a site.
+
+    Two blank lines are around it. What the gap above lacks or has too much is an edit of its own, which all functions
+    that are inserted at the place share.
+    """
     source, newline = site.source, site.source.newline
     line = _attached(source, _first_line(top_statement(site)))
-    blank = 0
-    while blank < 2 and line - blank > 1 and not source.line(line - blank - 1).strip():
-        blank += 1
-    lead = newline * (2 - blank) if line - blank > 1 else ""
     start = _line_start(source, line)
-    return make_edit(source, start, start, f"{lead}{text}{newline}{newline}")
+    function = make_edit(source, start, start, f"{text}{newline}{newline}")
+    return (*_gap(source, line), function)
+
+
+def _gap(source: SourceText, line: int) -> tuple[Edit, ...]:
+    """What makes the blank lines above a line two; nothing at the top of the file."""
+    above = line - 1
+    while above and not source.line(above).strip():
+        above -= 1
+    start, surplus = _line_start(source, line), line - 1 - above - _BLANK_LINES
+    if not above or not surplus:
+        return ()
+    if surplus < 0:
+        return (make_edit(source, start, start, source.newline * -surplus),)
+    first = _line_start(source, line - surplus)
+    # A form feed parts the pages of a file, and stays.
+    return () if "\f" in source.text[first:start] else (make_edit(source, first, start, ""),)
 
 
 def _attached(source: SourceText, line: int) -> int:

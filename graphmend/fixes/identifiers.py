@@ -6,9 +6,13 @@ import ast
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, count
 from weakref import WeakKeyDictionary
 
+from graphmend.findings import Fix, NewName
 from graphmend.model.module import Function, Module
 
 _RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
@@ -19,40 +23,69 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class NameTable:
     """The identifiers of one file and those that fixes have been given so far.
 
-    All fixes of a file that are planned against one text share a table, so they can be applied together. The same
-    place always gets the same name.
+    All fixes of a file that are planned against one text share a table, so any of them can be applied together. The
+    same place always gets the same name.
     """
 
     def __init__(self, module: Module) -> None:
-        # Every word of the text, also of strings and comments: too many are no harm, and a tree takes longer to walk.
-        self.used = {*_RESERVED, *_IDENTIFIER.findall(module.source.text)}
-        self._global = {*_RESERVED, *module.bindings}
-        self._local: dict[str, set[str]] = {}
-        self._given: dict[tuple[str, object], str] = {}
+        self._text = module.source.text
+        self._bindings = frozenset(module.bindings)
+        self._words: dict[str, frozenset[str]] = {}
+        self._taken: dict[str, set[str]] = {}
+        self._given: dict[tuple[str, object], NewName] = {}
 
-    def fresh(self, wanted: str, place: object) -> str:
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Every word of the text, also of strings and comments: too many are no harm, and found faster."""
+        return frozenset({*_RESERVED, *_IDENTIFIER.findall(self._text)})
+
+    def fresh(self, wanted: str, place: object) -> NewName:
         """A name like ``wanted`` that means nothing else in the file, for the use at ``place``."""
-        return self._fresh(wanted, place, self.used)
+        self._words.setdefault("", self.used)
+        return self._fresh(wanted, "", place)
 
-    def fresh_local(self, wanted: str, function: Function, place: object) -> str:
+    def fresh_local(self, wanted: str, function: Function, place: object) -> NewName:
         """A name like ``wanted`` that means nothing else in a function."""
-        used = self._local.get(function.qualname)
-        if used is None:
+        scope = function.qualname
+        if scope not in self._words:
             words = _IDENTIFIER.findall(function.module.source.segment(function.node))
-            used = self._local[function.qualname] = {*self._global, *words}
-        return self._fresh(wanted, place, used)
+            self._words[scope] = frozenset({*_RESERVED, *self._bindings, *words})
+        return self._fresh(wanted, scope, place)
 
-    def _fresh(self, wanted: str, place: object, used: set[str]) -> str:
+    def _fresh(self, wanted: str, scope: str, place: object) -> NewName:
         known = self._given.get((wanted, place))
         if known is None:
-            known = wanted
-            number = 2
-            while known in used:
-                known = f"{wanted}_{number}"
-                number += 1
-            used.add(known)
+            taken = self._taken.setdefault(scope, set())
+            known = NewName(wanted, _first_free(wanted, self._words[scope] | taken), scope)
+            taken.add(known.given)
             self._given[wanted, place] = known
         return known
+
+    def settle(self, fixes: Iterable[Fix]) -> list[Fix]:
+        """The fixes that are applied, with their names numbered as if no others had been planned."""
+        final: dict[NewName, str] = {}
+        taken: dict[str, set[str]] = {}
+        for name in dict.fromkeys(name for fix in fixes for name in fix.names):
+            others = taken.setdefault(name.scope, set())
+            final[name] = _first_free(name.wanted, self._words[name.scope] | others)
+            others.add(final[name])
+        return [_renamed(fix, {name.given: final[name] for name in fix.names}) for fix in fixes]
+
+
+def _first_free(wanted: str, used: Container[str]) -> str:
+    """``wanted``, or with the first number from 2 on under which it is free."""
+    names = chain([wanted], (f"{wanted}_{number}" for number in count(2)))
+    return next(name for name in names if name not in used)
+
+
+def _renamed(fix: Fix, names: Mapping[str, str]) -> Fix:
+    if all(old == new for old, new in names.items()):
+        return fix
+    edits = (
+        replace(edit, replacement=_IDENTIFIER.sub(lambda word: names.get(word[0], word[0]), edit.replacement))
+        for edit in fix.edits
+    )
+    return replace(fix, edits=tuple(edits))
 
 
 _TABLES: WeakKeyDictionary[Module, NameTable] = WeakKeyDictionary()

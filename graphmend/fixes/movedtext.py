@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend.findings import Edit
+from graphmend.fixes.comments import comments_in, end_with_comments
+from graphmend.fixes.layout import one_line
+from graphmend.fixes.parentheses import spaced, with_grouping
 from graphmend.fixes.site import Refused, Site
-from graphmend.fixes.style import reindent
+from graphmend.fixes.style import reindent, style_of
 from graphmend.flow.values import Kind
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
-from graphmend.source.edits import make_edit
+from graphmend.source.edits import apply_edits, make_edit
+from graphmend.source.text import SourceText
 
 Replacement = tuple[ast.expr, str]
 """An expression of the text and what stands in its place."""
+
+Span = tuple[int, int]
 
 _LOOSE = (ast.IfExp, ast.Lambda, ast.NamedExpr)
 _OPENING = re.compile(r"\s*((?:\(\s*)+)")
@@ -57,11 +62,11 @@ def header_of(site: Site, statement: ast.If) -> Header:
     if "\n" in text or "\r" in text:
         text = f"({text})"
     spans = [source.span(value) for value in values]
-    start, end = source.span(statement)[0], source.span(test)[1]
+    start, end = source.span(test)
     lost = (
         comment
-        for comment, offset in _comments(source.text[start:end], start)
-        if not any(a <= offset < b for a, b in spans)
+        for offset, comment in comments_in(source.text[start:end])
+        if not any(a <= start + offset < b for a, b in spans)
     )
     return Header(text, tuple(values[:count]), tuple(values[count:]), tuple(lost))
 
@@ -70,7 +75,7 @@ def _depends(site: Site, node: ast.expr) -> bool:
     """Whether a condition may depend on what is in a tensor; what is not known stays in front of the call."""
     return any(
         site.facts.value(each).may(Kind.TENSOR | Kind.SCALAR)
-        for each in ast.walk(node)
+        for each in walk(node)
         if isinstance(each, ast.expr) and _is_tested(each, node)
     )
 
@@ -95,41 +100,13 @@ def _binds_looser(node: ast.expr) -> bool:
     return isinstance(node, _LOOSE) or (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or))
 
 
-def _comments(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """The comments in a piece of code, which may end anywhere, with their offsets."""
-    starts = [0]
-    for line in io.StringIO(text, newline=""):
-        starts.append(starts[-1] + len(line))
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
-            if token.type == tokenize.COMMENT:
-                yield token.string.rstrip(), start + starts[token.start[0] - 1] + token.start[1]
-    except (tokenize.TokenError, IndentationError):
-        return
-
-
 # -------------------------------------------------------------------- where a statement ends
 
 
 def own_end(site: Site, statement: ast.stmt) -> int:
     """The end of a compound statement, with the comment behind it and the comments that its block ends with."""
     source = site.source
-    end = source.span(statement)[1]
-    number = source.position(end)[0]
-    line = source.line(number)
-    rest = line[end - source.line_starts[number - 1] :]
-    if rest.strip() and not rest.lstrip().startswith("#"):
-        return end
-    end += len(rest.rstrip())
-    outer = source.indentation(statement.lineno)
-    while number < len(source.line_starts):
-        number += 1
-        line = source.line(number)
-        indentation = source.indentation(number)
-        if not line.strip().startswith("#") or not indentation.startswith(outer) or len(indentation) <= len(outer):
-            break
-        end = source.line_starts[number - 1] + len(line.rstrip())
-    return end
+    return end_with_comments(source, source.span(statement)[1], source.indentation(statement.lineno))
 
 
 def after_else(site: Site, statement: ast.If, rest: Sequence[ast.stmt]) -> Edit:
@@ -143,9 +120,10 @@ def after_else(site: Site, statement: ast.If, rest: Sequence[ast.stmt]) -> Edit:
     if source.position(start)[0] == line:
         return make_edit(source, word, end, source.text[start:end])
     outer, inner = source.indentation(line), source.indentation(rest[0].lineno)
+    end = end_with_comments(source, end, outer)
     block = source.text[source.line_starts[line] : end]
     block = block[len(inner) :] if block.startswith(inner) else block.lstrip(" \t")
-    comments = [comment for comment, _ in _comments(source.line(line).lstrip(), 0)]
+    comments = [comment for _, comment in comments_in(source.line(line))]
     lead = "".join(f"{outer}{comment}{source.newline}" for comment in comments)
     return make_edit(source, source.line_starts[line - 1], end, lead + reindent(block, inner, outer))
 
@@ -171,7 +149,7 @@ def moved_text(
     if header is None:
         start, end = source.span(moved.value if isinstance(moved, ast.Expr) else moved)
         text = _spliced(site, start, end, spans)
-        return reindent(text, old, indentation)
+        return _rejoined(site, moved, reindent(text, old, indentation))
     assert isinstance(moved, ast.If)
     start, end = source.span(moved)[0], own_end(site, moved)
     keyword_end = start + (4 if source.text.startswith("elif", start) else 2)
@@ -186,7 +164,30 @@ def moved_text(
         text = f"if{lead}{condition}{_spliced(site, test_end, end, spans)}"
     else:
         text = "if" + _spliced(site, keyword_end, end, spans)
-    return reindent(text, old, indentation)
+    return _rejoined(site, moved, reindent(text, old, indentation))
+
+
+def _rejoined(site: Site, moved: ast.stmt, text: str) -> str:
+    """Moved text in which the statements that were broken for want of space, and now have it, are on one line."""
+    source, style = site.source, style_of(site.module)
+    block = SourceText(source.path, f"if 1:{source.newline}{text}" if text[:1].isspace() else text)
+    changes: list[Edit] = []
+    for old, new in zip(_simple_statements([moved]), _simple_statements(ast.parse(block.text).body)):
+        before, after = one_line(source.segment(old)), one_line(block.segment(new))
+        if old.lineno == old.end_lineno or before is None or after is None:
+            continue
+        start, end = block.span(new)
+        behind = block.line(block.position(end)[0])[block.position(end)[1] - 1 :]
+        if not style.fits(source.indentation(old.lineno) + before):
+            if style.fits(block.indentation(new.lineno) + after + behind):
+                changes.append(make_edit(block, start, end, after))
+    return apply_edits(block.text, changes)[len(block.text) - len(text) :]
+
+
+def _simple_statements(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The statements in and below some statements that hold no others, in the order of the walk."""
+    nodes = [node for statement in statements for node in walk(statement) if isinstance(node, ast.stmt)]
+    return [node for node in nodes if not hasattr(node, "body")]
 
 
 def _condition(site: Site, test: ast.expr, header: Header, spans: Sequence[tuple[int, int, str]]) -> str | None:
@@ -213,9 +214,18 @@ def _spliced(site: Site, start: int, end: int, spans: Sequence[tuple[int, int, s
     position = start
     for first, last, text in spans:
         if position <= first and last <= end:
-            parts += site.source.text[position:first], text
-            position = last
+            start, stop, replacement = _regrouped(site.source, (position, end), (first, last), text)
+            parts += site.source.text[position:start], replacement
+            position = stop
     return "".join([*parts, site.source.text[position:end]])
+
+
+def _regrouped(source: SourceText, around: Span, span: Span, text: str) -> tuple[int, int, str]:
+    """A replacement without the parentheses that what is replaced needed, if it is a name."""
+    first, last = with_grouping(source, *span)
+    if not text.isidentifier() or not (around[0] <= first and last <= around[1]):
+        first, last = span
+    return first, last, spaced(source, first, last, text)
 
 
 def _spans(site: Site, replacements: Sequence[Replacement]) -> Iterator[tuple[int, int, str]]:

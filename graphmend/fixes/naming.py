@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from graphmend.fixes.capture import Capture
 from graphmend.fixes.site import Site
 from graphmend.flow.values import ExternalName, TensorMethod
+from graphmend.model.tree import walk
 
 _RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _LONGEST = 30
@@ -20,7 +21,7 @@ _NUMBERS = frozenset({"item", "tolist", "detach", "cpu", "float", "clone"})
 def name_captures(site: Site, captures: Sequence[Capture], moved: ast.stmt, raises: bool) -> None:
     """Give each argument that is no plain name the name of its parameter."""
     taken = {capture.expression.id for capture in captures if isinstance(capture.expression, ast.Name)}
-    for node in ast.walk(moved):
+    for node in walk(moved):
         if isinstance(node, ast.Name):
             taken.add(node.id)
         elif isinstance(node, ast.arg):
@@ -59,8 +60,8 @@ def _verdict(test: ast.expr | None, node: ast.expr, raises: bool) -> str:
     if not raises:
         return "condition"
     negated = any(
-        isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and any(part is node for part in ast.walk(each))
-        for each in (ast.walk(test) if test is not None else ())
+        isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and any(part is node for part in walk(each))
+        for each in (walk(test) if test is not None else ())
     )
     return "ok" if negated else "bad"
 

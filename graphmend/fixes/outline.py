@@ -15,13 +15,14 @@ from graphmend.fixes.escape import check_earlier_changes, check_handlers
 from graphmend.fixes.movedtext import header_of
 from graphmend.fixes.naming import name_captures
 from graphmend.fixes.observe import Observer
-from graphmend.fixes.outline_edits import Form, edits_of
+from graphmend.fixes.outline_edits import Form, edits_of, new_name
 from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.reach import check_runner
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.split import split_plan
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import ExternalName
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 NAME = "outline"
@@ -57,8 +58,9 @@ def plan(site: Site, arguments: Mapping[str, object]) -> Fix:
         check_earlier_changes(site)
     captures = list(moved.captures.values())
     name_captures(site, captures, form.moved, raises)
-    edits = edits_of(site, form, captures, moved, observer.found)
-    return Fix(NAME, Applicability.SAFE, proof_of(captures, raises), edits)
+    name = new_name(site, observer.found.kinds)
+    edits = edits_of(site, name.given, form, captures, moved, observer.found)
+    return Fix(NAME, Applicability.SAFE, proof_of(captures, raises), edits, names=(name,))
 
 
 # -------------------------------------------------------------------- what moves
@@ -147,11 +149,11 @@ def _observe(form: Form, observer: Observer) -> None:
 
 def _check_assigned(site: Site, form: Form, assigned: set[str]) -> None:
     """Refuse names that the moved text binds if code that stays reads them."""
-    inside = {id(node) for node in ast.walk(form.moved)}
-    inside |= {id(node) for statement in getattr(form.moved, "body", []) for node in ast.walk(statement)}
+    inside = {id(node) for node in walk(form.moved)}
+    inside |= {id(node) for statement in getattr(form.moved, "body", []) for node in walk(statement)}
     leaves = isinstance(form.moved, ast.If) and _always_raises(form.moved.body) and not form.moved.orelse
     names = frames_of(site.program).frame(site.function, site.facts).names
-    for node in ast.walk(site.function.node):
+    for node in walk(site.function.node):
         if isinstance(node, (ast.Global, ast.Nonlocal)) and assigned & set(node.names):
             outer = min(assigned & set(node.names))
             raise Refused(Obligation.ONLY_OBSERVES, f"the branch binds `{outer}` outside the function")

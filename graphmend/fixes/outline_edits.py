@@ -6,10 +6,12 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphmend.findings import Edit
+from graphmend.findings import Edit, NewName
 from graphmend.fixes.capture import Capture, Moved
 from graphmend.fixes.emit import insert_function, runtime_name
+from graphmend.fixes.expressions import argument_of
 from graphmend.fixes.identifiers import names_of, snake_case, subject_of
+from graphmend.fixes.layout import Argument
 from graphmend.fixes.movedtext import Header, after_else, moved_text, own_end, text_of
 from graphmend.fixes.observe import Observation
 from graphmend.fixes.site import Site
@@ -36,11 +38,20 @@ class Form:
     is_elif: bool = False
 
 
-def edits_of(site: Site, form: Form, captures: Sequence[Capture], moved: Moved, seen: Observation) -> tuple[Edit, ...]:
+def new_name(site: Site, kinds: Sequence[str]) -> NewName:
+    """The name of the new function of a site."""
+    place = ("outline", site.statement.lineno, site.statement.col_offset)
+    return names_of(site.module).fresh(effect_name(site, kinds), place)
+
+
+def edits_of(
+    site: Site, name: str, form: Form, captures: Sequence[Capture], moved: Moved, seen: Observation
+) -> tuple[Edit, ...]:
     """The edits of one fix, those that other fixes share first.
 
     Args:
         site: the place.
+        name: the name of the new function.
         form: what moves.
         captures: the arguments, with names.
         moved: where in the text they occur.
@@ -50,11 +61,9 @@ def edits_of(site: Site, form: Form, captures: Sequence[Capture], moved: Moved, 
     runtime = runtime_name(site)
     replacements = [*((node, capture.name) for node, capture in moved.places), *seen.loggers]
     body = moved_text(site, form.moved, form.header, replacements, style.unit)
-    place = ("outline", site.statement.lineno, site.statement.col_offset)
-    name = names_of(site.module).fresh(effect_name(site, seen.kinds), place)
     text = style.function(f"{runtime.name}.effect", name, [capture.name for capture in captures], body)
-    arguments = [argument_text(site, capture.expression) for capture in captures]
-    edits = [*runtime.edits, insert_function(site, text)]
+    arguments = [argument_at(site, capture.expression) for capture in captures]
+    edits = [*runtime.edits, *insert_function(site, text)]
     if form.header is None:
         replaced = form.moved.value if isinstance(form.moved, ast.Expr) else form.moved
         call = style.call(name, arguments, source.indentation(form.moved.lineno))
@@ -68,7 +77,7 @@ def edits_of(site: Site, form: Form, captures: Sequence[Capture], moved: Moved, 
     return tuple(edits)
 
 
-def _branch_call(site: Site, form: Form, header: Header, name: str, arguments: Sequence[str], style: Style) -> str:
+def _branch_call(site: Site, form: Form, header: Header, name: str, arguments: Sequence[Argument], style: Style) -> str:
     """What stands in the place of an ``if``: the call, behind the conditions that tracing decides."""
     newline, outer = site.source.newline, site.source.indentation(form.moved.lineno)
     inner = outer + style.unit
@@ -81,10 +90,15 @@ def _branch_call(site: Site, form: Form, header: Header, name: str, arguments: S
     return style.call(name, arguments, outer)
 
 
-def argument_text(site: Site, node: ast.expr) -> str:
-    """An expression as an argument of the call."""
+def argument_at(site: Site, node: ast.expr) -> Argument:
+    """An expression of the function as an argument of the call."""
     text = text_of(site, node)
-    return f"({text})" if isinstance(node, ast.Tuple) and not text.startswith("(") else text
+    # Inside a string the source's positions may be wrong.
+    return (
+        Argument(text)
+        if isinstance(node, ast.Name) or text != site.source.segment(node)
+        else argument_of(site.source, node)
+    )
 
 
 def effect_name(site: Site, kinds: Sequence[str]) -> str:

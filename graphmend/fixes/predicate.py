@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
+from graphmend.findings import Applicability, Fix, Proof, Refusal
 from graphmend.fixes.arms import Branch, Outcome, read_branch
 from graphmend.fixes.condition import Condition, part_condition
 from graphmend.fixes.differentiation import Gradient, find_gradient
@@ -49,8 +49,9 @@ def _select(site: Site) -> Fix:
     gradient = find_gradient(site, branch)
     proofs += [*gradient.proofs, show_identity(site, branch)]
     proofs += _same_truth(conditions)
-    edits = _edits(site, style, branch, conditions, gradient, licences)
-    return Fix(NAME, Applicability.SAFE, tuple(proofs), edits)
+    writer = _writer(site, style, branch, conditions, gradient, licences)
+    edits = (*runtime_name(site).edits, writer.edit())
+    return Fix(NAME, Applicability.SAFE, tuple(proofs), edits, names=tuple(writer.names))
 
 
 def _form(branch: Branch) -> str:
@@ -69,15 +70,14 @@ def _same_truth(conditions: Mapping[int, Condition]) -> list[Proof]:
     return [Proof(Obligation.SAME_TRUTH.value, "statically", detail)]
 
 
-def _edits(
+def _writer(
     site: Site,
     style: Style,
     branch: Branch,
     conditions: dict[int, Condition],
     gradient: Gradient,
     licences: list[Licence],
-) -> tuple[Edit, ...]:
-    runtime = runtime_name(site)
+) -> Writer:
     options = [f'grad="{gradient.way}"'] if gradient.way else []
     checks = list(
         dict.fromkeys([*(licence.check for licence in licences if licence.check), *dtype_checks(site, branch)])
@@ -87,14 +87,13 @@ def _edits(
     top = conditions[id(branch.choice.test)]
     # Without another side the part that Python decides stays an `if`; with one, the selection decides it itself.
     guard = top.guard if top.static and top.conjunction and not branch.has_else else ""
-    writer = Writer(
+    return Writer(
         site,
         frames_of(site.program).frame(site.function, site.facts),
         style,
         branch,
         conditions,
-        runtime.name,
+        runtime_name(site).name,
         options,
         guard,
     )
-    return (*runtime.edits, writer.edit())

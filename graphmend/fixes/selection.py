@@ -6,26 +6,28 @@ The arms' text is the source's own, with its comments; only its indentation may 
 from __future__ import annotations
 
 import ast
-import io
-import keyword
-import tokenize
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from graphmend.findings import Edit
+from graphmend.findings import Edit, NewName
 from graphmend.fixes.arms import Arm, Branch, Choice, Outcome, Side
-from graphmend.fixes.condition import Condition, expression_text
+from graphmend.fixes.comments import end_with_comment, end_with_comments
+from graphmend.fixes.condition import Condition
 from graphmend.fixes.emit import Style, reindent
-from graphmend.fixes.site import Refused, Site
+from graphmend.fixes.expressions import argument_of, copied_span, expression_text
+from graphmend.fixes.identifiers import names_of
+from graphmend.fixes.layout import Argument, Call, breaks, closed
+from graphmend.fixes.parentheses import spaced, with_grouping
+from graphmend.fixes.remarks import Part, Remarks, remarks_of
+from graphmend.fixes.site import Site
 from graphmend.flow.frames import Frame
 from graphmend.flow.names import accessed
-from graphmend.model.module import Function
-from graphmend.obligations import Obligation
+from graphmend.model.tree import walk
 from graphmend.source.edits import make_edit
+from graphmend.source.text import SourceText
 
 Span = tuple[int, int]
-_SHORTEST_LENGTH = 79
 
 
 @dataclass
@@ -51,216 +53,238 @@ class Writer:
     runtime: str
     options: Sequence[str]
     guard: str
-    copied: list[Span] = field(default_factory=list)
-    """Spans of the source that are in the new text with their comments."""
+    names: list[NewName] = field(default_factory=list)
+    """The names of nested functions."""
 
     @property
-    def length(self) -> int:
-        """How long lines may be: no file means to keep below what PEP 8 asks for."""
-        return max(self.style.length, _SHORTEST_LENGTH)
+    def source(self) -> SourceText:
+        """The text of the file."""
+        return self.site.source
+
+    @cached_property
+    def span(self) -> Span:
+        """The replaced text, with the comments that belong to the branch, and parentheses that only it needs."""
+        first = self.branch.first
+        start, end = self.source.span(first)[0], self.source.span(self.branch.last)[1]
+        if isinstance(first, ast.expr):
+            return with_grouping(self.source, start, end, comments=True)
+        return start, end_with_comments(self.source, end, self.source.indentation(first.lineno))
+
+    @cached_property
+    def remarks(self) -> Remarks:
+        """The comments of the replaced text that no copied text holds."""
+        return remarks_of(self.source, self.branch, self.span, self.is_copied)
 
     def edit(self) -> Edit:
         """The replacement of the branch."""
-        source = self.site.source
-        first, last = self.branch.first, self.branch.last
-        start, end = source.span(first)[0], source.span(last)[1]
-        if isinstance(first, ast.expr):
-            return make_edit(source, start, end, self.expression())
-        end = self.with_comments(end, source.indentation(first.lineno))
-        newline, unit = source.newline, self.style.unit
-        outer = source.indentation(first.lineno)
-        before = source.line_starts[first.lineno - 1]
-        if source.text[before:start].strip():
-            return make_edit(source, start, end, self.on_one_line(outer))
-        indentation, lines = outer, ""
-        if source.text.startswith("elif", start):
+        first = self.branch.first
+        return self.expression() if isinstance(first, ast.expr) else self.statements(first)
+
+    def statements(self, first: ast.stmt) -> Edit:
+        """The replacement of an ``if`` and perhaps what follows it."""
+        source, newline, unit = self.source, self.source.newline, self.style.unit
+        outer = indentation = source.indentation(first.lineno)
+        lead = self.lead()
+        lines: list[str] = []
+        if source.text.startswith("elif", source.span(first)[0]):
             # What was the last part of a chain becomes the body of an `else`.
-            lines, indentation = f"{outer}else:{newline}", outer + unit
-        opened = bool(lines)
+            lines, indentation = [f"{outer}else:"], outer + unit
         if self.guard:
-            lines += f"{indentation}if {self.guard}:{newline}"
-            indentation, opened = indentation + unit, True
-        functions, arguments = self.selection(self.branch.choice, indentation, top=True)
-        statement = indentation + self.statement(arguments, indentation)
-        comments = "".join(
-            f"{indentation if not self.guard else outer}{comment}{newline}" for comment in self.comments(start, end)
-        )
-        blank = newline if functions and (opened or not self.follows_blank(first)) else ""
-        head = comments + lines + blank if opened else blank + comments
-        return make_edit(source, before, end, head + functions + statement)
+            lines += [*(indentation + comment for comment in lead), f"{indentation}if {self.guard}:"]
+            indentation, lead = indentation + unit, []
+        functions, call = self.selection(self.branch.choice, indentation, top=True)
+        opened = bool(lines)
+        lines += [indentation + comment for comment in lead]
+        lines.append(indentation + self.statement(call, indentation))
+        start = source.line_starts[first.lineno - 1]
+        if not functions:
+            return make_edit(source, start, self.span[1], newline.join(lines))
+        position = len(lines) - len(lead) - 1
+        lines[position:position] = functions
+        if opened:
+            lines.insert(position, "")
+            return make_edit(source, start, self.span[1], newline.join(lines))
+        top = self.first_line(first)
+        above = source.text[source.line_starts[top - 1] : start]
+        blank = "" if self.follows_blank(first, top) else newline
+        return make_edit(source, source.line_starts[top - 1], self.span[1], blank + above + newline.join(lines))
 
-    def on_one_line(self, indentation: str) -> str:
-        """The selection of a branch that shares its line with other statements."""
-        functions, arguments = self.selection(self.branch.choice, indentation, top=True)
-        if functions or self.guard:
-            raise Refused(
-                Obligation.SUPPORTED_FORM, "the branch shares its line with other code", self.branch.first.lineno
-            )
-        return self.statement(arguments, indentation)
+    def lead(self) -> list[str]:
+        """The comments in front of the statement: those about its condition, and about an only side."""
+        choice = self.branch.choice
+        parts: list[Part] = [choice.test]
+        if not self.branch.has_else:
+            parts += choice.arms()
+        return self.remarks.all(*parts)
 
-    def follows_blank(self, first: ast.stmt) -> bool:
-        """Whether a nested function in place of the branch needs no blank line before it."""
-        body = getattr(self.site.function.node, "body", None)
-        starts = (
-            isinstance(body, list)
-            and body[0] is first
-            and self.site.source.indentation(first.lineno - 1) < self.site.source.indentation(first.lineno)
-        )
-        return starts or not self.site.source.line(first.lineno - 1).strip()
+    def first_line(self, first: ast.stmt) -> int:
+        """The line of the first of the comments directly above a statement, or of the statement."""
+        line, indentation = first.lineno, self.source.indentation(first.lineno)
+        while self.source.line(line - 1).startswith(f"{indentation}#"):
+            line -= 1
+        return line
 
-    def with_comments(self, end: int, indentation: str) -> int:
-        """The end of a statement with the comment behind it and the comment lines below it that belong to its block."""
-        source = self.site.source
-        line = source.position(end)[0]
-        rest = source.text[end : source.line_starts[line - 1] + len(source.line(line))]
-        if rest.strip().startswith("#"):
-            end += len(rest.rstrip())
-        elif rest.strip():
-            return end
-        while line < len(source.line_starts):
-            line += 1
-            text = source.line(line)
-            if not (text.strip().startswith("#") and len(source.indentation(line)) > len(indentation)):
-                break
-            end = source.line_starts[line - 1] + len(text.rstrip())
-        return end
+    def follows_blank(self, first: ast.stmt, line: int) -> bool:
+        """Whether a nested function that begins in a line, in place of the branch, needs no blank line before it."""
+        source, body = self.source, getattr(self.site.function.node, "body", None)
+        is_first = isinstance(body, list) and body[0] is first
+        outdented = len(source.indentation(line - 1)) < len(source.indentation(first.lineno))
+        return (is_first and outdented) or not source.line(line - 1).strip()
 
     # ---------------------------------------------------------------- the selection
 
-    def expression(self) -> str:
-        """A conditional expression's selection, on as many lines as it needs."""
-        line = self.site.source.position(self.site.source.span(self.branch.first)[0])[0]
-        arms = [self.lambda_of(side) for side in (self.branch.choice.true, self.branch.choice.false)]
-        condition = self.conditions[id(self.branch.choice.test)].inline
-        start = self.site.source.span(self.branch.first)[0]
-        before = self.site.source.text[self.site.source.line_starts[line - 1] : start]
-        arguments = [condition, *arms, *self.options]
-        text = f"{self.runtime}.select({', '.join(arguments)})"
-        if len(before) + len(text) <= self.length and "\n" not in text:
-            return text
-        return self.style.call(f"{self.runtime}.select", arguments, self.site.source.indentation(line))
+    def expression(self) -> Edit:
+        """The selection in the place of a conditional expression."""
+        source, (start, end) = self.source, self.span
+        line, column = source.position(start)
+        last = source.position(end)[0]
+        behind = source.text[end : source.line_starts[last - 1] + len(source.line(last))].partition("#")[0].rstrip()
+        indentation = source.indentation(line)
+        inner = indentation + self.style.unit
+        choice = self.branch.choice
+        call = self.call(choice)
+        test = replace(call.arguments[0], above=self.remarks.above(choice.test))
+        call = replace(call, arguments=[test, *call.arguments[1:]])
+        text = self.style.lay_out(call, indentation, column - 1 - len(indentation) + len(behind))
+        if breaks(text) and behind == ")" and source.text[:start].endswith("("):
+            # The only argument of a call, which is on this line otherwise.
+            text = f"{source.newline}{inner}{self.style.lay_out(call, inner)}{source.newline}{indentation}"
+        return make_edit(source, start, end, spaced(source, start, end, text))
 
-    def selection(self, choice: Choice, indentation: str, top: bool) -> tuple[str, list[str]]:
-        """The nested functions that a selection needs, and its arguments."""
+    def selection(self, choice: Choice, indentation: str, top: bool) -> tuple[list[str], Call]:
+        """The lines of the nested functions that a selection needs, with blank lines behind, and the call."""
         functions: list[str] = []
-        arguments = [
-            self.conditions[id(choice.test)].inline
-            if not (top and self.guard)
-            else self.conditions[id(choice.test)].tensor
-        ]
+        arguments = [self.condition(choice, top)]
         for side, wanted in ((choice.true, "if_true"), (choice.false, "if_false")):
-            if isinstance(side, Arm) and not self.is_expression(side):
-                name = self.name(wanted, side)
-                functions.append(self.function(side, name, indentation))
-                arguments.append(name)
-            elif isinstance(side, Choice) and not all(self.is_expression(arm) for arm in side.arms()):
-                name = self.name(wanted, side)
-                inner = indentation + self.style.unit
-                nested, call = self.selection(side, inner, top=False)
-                newline = self.site.source.newline
-                body = nested + f"{inner}return " + self.call_text(call, inner, len("return "))
-                functions.append(f"{indentation}def {name}():{newline}{body}{newline}{newline}")
-                arguments.append(name)
-            else:
+            if self.is_lambda(side):
                 arguments.append(self.lambda_of(side))
-        return "".join(functions), [*arguments, *self.options]
+                continue
+            name = self.name(wanted, side)
+            functions += [*(indentation + comment for comment in self.comments_above(side))]
+            if isinstance(side, Arm):
+                functions += [self.function(side, name, indentation), ""]
+            else:
+                functions += [f"{indentation}def {name}():", *self.choosing(side, indentation + self.style.unit), ""]
+            arguments.append(Argument(name))
+        return functions, Call(f"{self.runtime}.select", [*arguments, *self.given_options()])
 
-    def call_text(self, arguments: Sequence[str], indentation: str, used: int) -> str:
-        """The call of ``select`` behind ``used`` characters on a line."""
-        line = f"{self.runtime}.select({', '.join(arguments)})"
-        if "\n" not in line and len(indentation) + used + len(line) <= self.length:
-            return line
-        newline, inner = self.site.source.newline, indentation + self.style.unit
-        flat = ", ".join(arguments)
-        if "\n" not in flat and len(inner) + len(flat) <= self.length:
-            return f"{self.runtime}.select({newline}{inner}{flat}{newline}{indentation})"
-        lines = "".join(f"{inner}{argument},{newline}" for argument in arguments)
-        return f"{self.runtime}.select({newline}{lines}{indentation})"
+    def choosing(self, choice: Choice, indentation: str) -> list[str]:
+        """The lines of a function that returns what a choice inside a side comes to."""
+        functions, call = self.selection(choice, indentation, top=False)
+        return [*functions, f"{indentation}return {self.style.lay_out(call, indentation, len('return '))}"]
 
-    def statement(self, arguments: Sequence[str], indentation: str) -> str:
+    def call(self, choice: Choice) -> Call:
+        """The selection of a choice whose arms are expressions."""
+        arguments = [self.condition(choice, top=False), self.lambda_of(choice.true), self.lambda_of(choice.false)]
+        return Call(f"{self.runtime}.select", [*arguments, *self.given_options()])
+
+    def given_options(self) -> list[Argument]:
+        """The keyword arguments of a selection."""
+        return [Argument(option) for option in self.options]
+
+    def condition(self, choice: Choice, top: bool) -> Argument:
+        """The test of a choice as an argument."""
+        test, condition = choice.test, self.conditions[id(choice.test)]
+        text = condition.tensor if top and self.guard else condition.inline
+        indentation = self.source.indentation(test.lineno)
+        lines = Argument(text, lines=text if breaks(text) else "", indentation=indentation)
+        argument = argument_of(self.source, test) if self.is_plain(test) else lines
+        return argument if top else replace(argument, behind=self.remarks.behind(test), below=self.remarks.below(test))
+
+    def is_plain(self, test: ast.expr) -> bool:
+        """Whether a test is given as it is written."""
+        condition = self.conditions[id(test)]
+        return not condition.static and not condition.rewritten
+
+    def is_copied(self, part: Part, offset: int, comment: str) -> bool:
+        """Whether the text of a part holds a comment of the source."""
+        if isinstance(part, Arm):
+            return any(start <= offset < end for start, end in self.copied_spans(part))
+        start, end = copied_span(self.source, part)
+        return start <= offset < end and (self.is_plain(part) or comment in self.conditions[id(part)].inline)
+
+    def copied_spans(self, arm: Arm) -> list[Span]:
+        """The ranges of the source that an arm copies."""
+        if not self.is_lambda(arm):
+            return [self.arm_span(arm)]
+        return [copied_span(self.source, result) for result in arm.results if result is not None]
+
+    def comments_above(self, side: Side) -> list[str]:
+        """The comments in front of a nested function."""
+        return self.remarks.all(side) if isinstance(side, Arm) else self.remarks.above(side.test)
+
+    def statement(self, call: Call, indentation: str) -> str:
         """The statement that uses the selection."""
         branch = self.branch
-        if branch.outcome is Outcome.RETURN:
-            return "return " + self.call_text(arguments, indentation, len("return "))
-        if branch.outcome is Outcome.CALL:
-            return self.common_call(arguments, indentation)
-        left = ", ".join(target.text for target in branch.targets) + " = "
-        return left + self.call_text(arguments, indentation, len(left))
+        if branch.call is not None:
+            return self.style.lay_out(self.common_call(branch.call, call), indentation)
+        left = "return "
+        if branch.outcome is Outcome.ASSIGN:
+            left = ", ".join(target.text for target in branch.targets) + " = "
+        return left + self.style.lay_out(call, indentation, len(left))
 
-    def common_call(self, arguments: Sequence[str], indentation: str) -> str:
+    def common_call(self, node: ast.Call, selection: Call) -> Call:
         """The call that both sides end in, with the selection as its argument."""
-        call = self.branch.call
-        assert call is not None
-        source = self.site.source
 
-        def given(inner: str | None) -> list[str]:
-            flat = inner is None
-            selection = (
-                f"{self.runtime}.select({', '.join(arguments)})" if flat else self.call_text(arguments, inner or "", 0)
-            )
-            texts = [selection if each is self.branch.argument else source.segment(each) for each in call.args]
-            for each in call.keywords:
-                word = f"{each.arg}=" if each.arg else "**"
-                texts.append(word + (selection if each.value is self.branch.argument else source.segment(each.value)))
-            return texts
+        def argument(value: ast.expr, prefix: str = "") -> Argument:
+            if value is self.branch.argument:
+                return Argument(selection, prefix)
+            return argument_of(self.source, value, prefix)
 
-        callee, newline = source.segment(call.func), source.newline
-        line = f"{callee}({', '.join(given(None))})"
-        if "\n" not in line and len(indentation) + len(line) <= self.length:
-            return line
-        inner = indentation + self.style.unit
-        lines = "".join(f"{inner}{text},{newline}" for text in given(inner))
-        return f"{callee}({newline}{lines}{indentation})"
+        given = [argument(each) for each in node.args]
+        given += [argument(each.value, f"{each.arg}=" if each.arg else "**") for each in node.keywords]
+        return Call(self.source.segment(node.func), given)
 
     # ---------------------------------------------------------------- arms
 
-    def is_expression(self, arm: Arm) -> bool:
-        """Whether an arm can be a lambda: nothing is left to run but its results."""
-        return not arm.kept
+    def is_lambda(self, side: Side) -> bool:
+        """Whether a side can be a lambda: nothing is left to run but its results."""
+        return not side.kept if isinstance(side, Arm) else all(self.is_lambda(arm) for arm in side.arms())
 
-    def lambda_of(self, side: Side) -> str:
+    def lambda_of(self, side: Side) -> Argument:
         """A side as a lambda."""
         if isinstance(side, Choice):
-            arms = ", ".join([self.lambda_of(side.true), self.lambda_of(side.false), *self.options])
-            return f"lambda: {self.runtime}.select({self.conditions[id(side.test)].inline}, {arms})"
-        texts = [self.result_text(side, position) for position in range(len(side.results))]
-        text = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
-        return f"lambda: {text}"
+            return Argument(self.call(side), "lambda: ", above=self.remarks.above(side.test))
+        value = side.results[0]
+        if len(side.results) == 1 and value is not None:
+            argument = argument_of(self.source, value, "lambda: ")
+        else:
+            argument = Argument(self.results_text(side), "lambda: ")
+        if not self.branch.has_else:
+            return argument
+        remarks = self.remarks
+        return replace(argument, above=remarks.above(side), behind=remarks.behind(side), below=remarks.below(side))
 
-    def result_text(self, arm: Arm, position: int) -> str:
-        """A result as an expression."""
-        value = arm.results[position]
-        if value is None:
-            return self.branch.targets[position].name
-        text = expression_text(self.site, value)
-        self.copied.append(self.site.source.span(value))
-        if isinstance(value, ast.Tuple) and not text.startswith("("):
-            return f"({text})"
-        return text
+    def results_text(self, arm: Arm) -> str:
+        """The results of an arm that has several, or none of its own, as one expression."""
+        texts = [
+            self.branch.targets[position].name if value is None else _item(value, expression_text(self.source, value))
+            for position, value in enumerate(arm.results)
+        ]
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
     def name(self, wanted: str, side: Side) -> str:
         """A name for the nested function of a side."""
-        key = (
-            id(side.statements[0])
-            if isinstance(side, Arm) and side.statements
-            else id(side.test if isinstance(side, Choice) else side)
+        node = side.test if isinstance(side, Choice) else side.statements[0]
+        name = names_of(self.site.module).fresh_local(
+            wanted, self.site.function, ("select", node.lineno, node.col_offset)
         )
-        return fresh_local(self.site.function, wanted, key)
+        self.names.append(name)
+        return name.given
 
     def function(self, arm: Arm, name: str, indentation: str) -> str:
         """A nested function that runs an arm's statements and returns its results."""
-        newline, inner = self.site.source.newline, indentation + self.style.unit
+        newline, inner = self.source.newline, indentation + self.style.unit
         parameters = ", ".join(f"{each}={each}" for each in self.rebound(arm))
-        body = self.body(arm, inner)
         lead = newline if isinstance(arm.statements[0], (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else ""
-        return f"{indentation}def {name}({parameters}):{newline}{lead}{body}{newline}{newline}"
+        return f"{indentation}def {name}({parameters}):{newline}{lead}{self.body(arm, inner)}"
 
     def rebound(self, arm: Arm) -> list[str]:
         """The names that an arm reads with their value from outside and also assigns: parameters with a default."""
         kept, own = arm.kept, set()
         for statement in kept:
             own |= accessed([statement]).writes
-        inside = {id(node) for statement in arm.statements for node in ast.walk(statement)}
+        inside = {id(node) for statement in arm.statements for node in walk(statement)}
         found: list[str] = []
         for name in sorted(own):
             sites = [
@@ -282,7 +306,6 @@ class Writer:
         """The statements of an arm at a new indentation, the folded ones turned into ``return``."""
         source = self.site.source
         returned = self.returned(arm)
-        first, last = arm.statements[0], arm.statements[-1]
         start, end = self.arm_span(arm)
         old = source.indentation(source.position(start)[0])
         changes: list[tuple[int, int, str]] = []
@@ -301,10 +324,8 @@ class Writer:
         text += source.text[at:end]
         if not arm.folded:
             text += f"{source.newline}{old}{returned}"
-        self.copied.append((start, end))
-        if source.position(source.span(first)[0])[0] == self.header_line(arm):
+        if source.position(source.span(arm.statements[0])[0])[0] == self.header_line(arm):
             return self.separate(arm, indentation, returned)
-        del last
         return reindent(text, old, indentation)
 
     def separate(self, arm: Arm, indentation: str, returned: str) -> str:
@@ -316,8 +337,16 @@ class Writer:
 
     def returned(self, arm: Arm) -> str:
         """The statement that returns the results."""
-        texts = [self.result_text(arm, position) for position in range(len(arm.results))]
+        texts = [
+            self.branch.targets[position].name if value is None else self.copied(value)
+            for position, value in enumerate(arm.results)
+        ]
         return f"return {', '.join(texts)}"
+
+    def copied(self, value: ast.expr) -> str:
+        """An expression with its lines."""
+        start, end = copied_span(self.source, value)
+        return _item(value, closed(self.source.text[start:end]))
 
     def arm_span(self, arm: Arm) -> Span:
         """From an arm's first statement, with the comments above it, to the end of its last line."""
@@ -328,11 +357,10 @@ class Writer:
             line -= 1
         if line != source.position(start)[0]:
             start = source.line_starts[line - 1] + len(source.indentation(line))
-        line = source.position(end)[0]
-        rest = source.line(line)[source.position(end)[1] - 1 :]
-        if rest.strip().startswith("#"):
-            end += len(rest.rstrip())
-        return start, end
+        own = source.indentation(source.position(start)[0])
+        if len(own) <= len(source.indentation(self.branch.first.lineno)):
+            return start, end_with_comment(source, end)
+        return start, end_with_comments(source, end, own[:-1])
 
     def header_line(self, arm: Arm) -> int:
         """The last line in front of an arm that belongs to something else: its header, or a statement."""
@@ -368,30 +396,10 @@ class Writer:
             stop + len(source.indentation(last + 1)) if last < len(source.line_starts) else stop, len(source.text)
         )
 
-    # ---------------------------------------------------------------- comments
 
-    def comments(self, start: int, end: int) -> list[str]:
-        """The comments of the replaced text that the new text does not hold."""
-        source = self.site.source
-        first, last = source.position(start)[0], source.position(end)[0]
-        begin = source.line_starts[first - 1]
-        text = source.text[begin : source.line_starts[last] if last < len(source.line_starts) else len(source.text)]
-        found: list[str] = []
-        for token in _tokens(text):
-            if token.type != tokenize.COMMENT:
-                continue
-            offset = source.line_starts[first - 1 + token.start[0]] + token.start[1]
-            if not start <= offset < end or any(a <= offset < b for a, b in self.copied):
-                continue
-            found.append(token.string)
-        return found
-
-
-def _tokens(text: str) -> list[tokenize.TokenInfo]:
-    """The tokens of some whole lines, with lines counted from 0."""
-    code = io.StringIO(f"if 1:\n{text}\n", newline="")
-    tokens = tokenize.generate_tokens(code.readline)
-    return [token._replace(start=(token.start[0] - 2, token.start[1])) for token in tokens]
+def _item(value: ast.expr, text: str) -> str:
+    """The text of an expression as one of several."""
+    return f"({text})" if isinstance(value, ast.Tuple) and not text.startswith("(") else text
 
 
 def _simple_statements(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -409,25 +417,3 @@ def _simple_statements(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 def _is_inside(item: object, inside: set[int]) -> bool:
     node = getattr(item, "statement", item)
     return node is not None and id(node) in inside
-
-
-_GIVEN: WeakKeyDictionary[Function, dict[tuple[str, int], str]] = WeakKeyDictionary()
-
-
-def fresh_local(function: Function, wanted: str, place: int) -> str:
-    """A name that means nothing in a function and the functions around it; the same place always gets the same."""
-    given = _GIVEN.setdefault(function, {})
-    known = given.get((wanted, place))
-    if known is None:
-        outermost = function
-        while outermost.parent is not None:
-            outermost = outermost.parent
-        used = {node.id for node in ast.walk(outermost.node) if isinstance(node, ast.Name)}
-        used |= {node.arg for node in ast.walk(outermost.node) if isinstance(node, ast.arg)}
-        used |= {node.name for node in ast.walk(outermost.node) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        used |= {*keyword.kwlist, *function.module.bindings, *given.values()}
-        known, number = wanted, 2
-        while known in used:
-            known, number = f"{wanted}_{number}", number + 1
-        given[wanted, place] = known
-    return known

@@ -10,16 +10,17 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphmend.findings import Applicability, Edit, Fix
+from graphmend.findings import Applicability, Edit, Fix, NewName
 from graphmend.fixes.capture import Capture, Capturer, Context
 from graphmend.fixes.carry import Certainty
 from graphmend.fixes.emit import insert_function, runtime_name
 from graphmend.fixes.escape import check_handlers
+from graphmend.fixes.expressions import expression_text
 from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.movedtext import moved_text
 from graphmend.fixes.naming import name_captures
 from graphmend.fixes.observe import Observer
-from graphmend.fixes.outline_edits import argument_text, effect_name
+from graphmend.fixes.outline_edits import argument_at, effect_name
 from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.style import style_of
@@ -53,7 +54,30 @@ def split_plan(site: Site, transform: str) -> Fix | None:
     captures = list(moved.captures.values())
     for message in group.messages:
         name_captures(site, captures, message, raises=False)
-    return Fix(transform, Applicability.SAFE, proof_of(captures, raises=False), _edits(site, group, captures, observer))
+    local, name = _condition_name(site, group), _effect_name(site, group, observer)
+    bound = local.given if local is not None else ast.unparse(group.branch.test)
+    if not any(capture.name == bound for capture in captures):
+        captures.insert(0, Capture(ast.Name(bound, ast.Load()), Certainty.YES, bound))
+    edits = (
+        *_new_function(site, group, captures, observer, bound, name.given),
+        *_moved_call(site, group, captures, bound, name.given),
+    )
+    names = (name,) if local is None else (local, name)
+    return Fix(transform, Applicability.SAFE, proof_of(captures, raises=False), edits, names=names)
+
+
+def _condition_name(site: Site, group: _Group) -> NewName | None:
+    """The local name that the condition is given; ``None`` if it is a name already."""
+    branch = group.branch
+    if isinstance(branch.test, ast.Name):
+        return None
+    place = ("split", branch.lineno, branch.col_offset)
+    return names_of(site.module).fresh_local("condition", site.function, place)
+
+
+def _effect_name(site: Site, group: _Group, observer: Observer) -> NewName:
+    place = ("split", group.branch.lineno, group.branch.col_offset, group.leading)
+    return names_of(site.module).fresh(effect_name(site, observer.found.kinds), place)
 
 
 def _group(site: Site) -> _Group | None:
@@ -115,45 +139,40 @@ def _has_comments(site: Site, messages: Sequence[ast.stmt]) -> bool:
     return bool(source.line(line)[column - 1 :].strip())
 
 
-def _edits(site: Site, group: _Group, captures: list[Capture], observer: Observer) -> tuple[Edit, ...]:
-    source, style = site.source, style_of(site.module)
-    newline, branch, table = source.newline, group.branch, names_of(site.module)
-    indentation = source.indentation(branch.lineno)
-    runtime = runtime_name(site)
-    place = ("split", branch.lineno, branch.col_offset)
-    edits: list[Edit] = list(runtime.edits)
-    test = branch.test
-    bound = test.id if isinstance(test, ast.Name) else table.fresh_local("condition", site.function, place)
-    if not any(capture.name == bound for capture in captures):
-        captures.insert(0, Capture(ast.Name(bound, ast.Load()), Certainty.YES, bound))
+def _new_function(
+    site: Site, group: _Group, captures: Sequence[Capture], observer: Observer, bound: str, name: str
+) -> Sequence[Edit]:
+    """The edits that make the effect, called ``name``: the messages behind their condition."""
+    style, runtime = style_of(site.module), runtime_name(site)
     replacements = [
         *((node, capture.name) for node, capture in observer.capturer.moved.places),
         *observer.found.loggers,
     ]
     texts = [moved_text(site, each, None, replacements, style.unit * 2) for each in group.messages]
-    body = newline.join([f"{style.unit}if {bound}:", *texts])
-    name = table.fresh(effect_name(site, observer.found.kinds), (*place, group.leading))
+    body = site.source.newline.join([f"{style.unit}if {bound}:", *texts])
     function = style.function(f"{runtime.name}.effect", name, [capture.name for capture in captures], body)
-    edits.append(insert_function(site, function))
-    call = style.call(name, [argument_text(site, capture.expression) for capture in captures], indentation)
+    return (*runtime.edits, *insert_function(site, function))
+
+
+def _moved_call(site: Site, group: _Group, captures: Sequence[Capture], bound: str, name: str) -> Sequence[Edit]:
+    """The edits that put the call outside the branch and give the condition its name."""
+    source, branch = site.source, group.branch
+    newline, indentation = source.newline, source.indentation(branch.lineno)
+    arguments = [argument_at(site, capture.expression) for capture in captures]
+    call = style_of(site.module).call(name, arguments, indentation)
     start, end = source.span(branch)
-    before = ""
-    if not isinstance(branch.test, ast.Name):
-        text = source.segment(branch.test)
-        before = f"{bound} = {f'({text})' if _breaks(text) else text}{newline}{indentation}"
-        edits.append(make_edit(source, *source.span(branch.test), bound))
     first = source.line_starts[group.messages[0].lineno - 1]
+    edits: list[Edit] = []
+    if not isinstance(branch.test, ast.Name):
+        # Edits of their own: the messages at the other end of the branch share them.
+        condition = f"{bound} = {expression_text(source, branch.test)}{newline}{indentation}"
+        edits.append(make_edit(source, *source.span(branch.test), bound))
+        edits.append(make_edit(source, start, start, condition))
     if group.leading:
-        edits.append(make_edit(source, start, start, f"{before}{call}{newline}{indentation}"))
         line = (group.messages[-1].end_lineno or 0) + 1
         while not source.line(line).strip():
             line += 1
+        edits.append(make_edit(source, start, start, f"{call}{newline}{indentation}"))
         edits.append(make_edit(source, first, source.line_starts[line - 1], ""))
-    else:
-        edits += [make_edit(source, start, start, before)] if before else []
-        edits.append(make_edit(source, first, end, indentation + call))
-    return tuple(edits)
-
-
-def _breaks(text: str) -> bool:
-    return "\n" in text or "\r" in text
+        return edits
+    return [*edits, make_edit(source, first, end, indentation + call)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from graphmend.findings import FixedFile
+from graphmend.findings import FixedFile, RuntimeCopy
 
 
-def render_diff(files: Sequence[FixedFile]) -> str:
+def render_diff(files: Sequence[FixedFile | RuntimeCopy]) -> str:
     r"""Returns the differences between the texts before and after, file by file.
 
     Lines end where ``\n`` is, as for the tools that read diffs; a carriage return is part of its line.
@@ -16,9 +16,10 @@ def render_diff(files: Sequence[FixedFile]) -> str:
     return "".join(_file(file) for file in files)
 
 
-def _file(file: FixedFile) -> str:
-    before, after = file.before.split("\n"), file.after.split("\n")
-    lines = difflib.unified_diff(_with_ends(before), _with_ends(after), f"a/{file.path}", f"b/{file.path}")
+def _file(file: FixedFile | RuntimeCopy) -> str:
+    before, after = (file.before or "").split("\n"), file.after.split("\n")
+    old = "/dev/null" if file.before is None else f"a/{file.path}"
+    lines = difflib.unified_diff(_with_ends(before), _with_ends(after), old, f"b/{file.path}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
