@@ -15,6 +15,7 @@ from itertools import pairwise
 from graphmend.fixes.emit import Style
 from graphmend.fixes.expressions import expression_text
 from graphmend.fixes.layout import in_brackets, primary
+from graphmend.fixes.parentheses import with_grouping
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
 from graphmend.flow.effects import IMPURE, effects_of
@@ -265,11 +266,12 @@ class _Parter:
     def operand_text(self, node: ast.expr, conjunction: bool) -> str:
         """The node as an operand of ``and`` or ``or``."""
         text = self.text(node)
-        looser = (ast.IfExp, ast.Lambda, ast.NamedExpr)
-        binds_looser = isinstance(node, looser) or (
+        span = self.site.source.span(node)
+        grouped = isinstance(node, ast.BoolOp) and with_grouping(self.site.source, *span) != span
+        binds_looser = isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr)) or (
             conjunction and isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         )
-        return f"({text})" if binds_looser and not in_brackets(text) else text
+        return f"({text})" if (grouped or binds_looser) and not in_brackets(text) else text
 
 
 def tensor_call(site: Site, name: str, *operands: str) -> str:

@@ -16,6 +16,7 @@ from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
 from graphmend.fixes.emit import Style
 from graphmend.fixes.expressions import expression_text
 from graphmend.fixes.layout import breaks
+from graphmend.fixes.movedtext import string_around
 from graphmend.fixes.parentheses import spaced, with_grouping
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
@@ -43,6 +44,8 @@ def plan(site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:  # noqa:
 def _guard(site: Site) -> Fix:
     test = site.node
     assert isinstance(test, ast.expr)
+    if string_around(site, test) is not None:
+        raise Refused(Obligation.SUPPORTED_FORM, "the condition is inside an f-string", site.statement.lineno)
     conjuncts = list(_conjuncts(test))
     texts = {ast.dump(each) for each in conjuncts}
     for conjunct in conjuncts:
@@ -101,8 +104,7 @@ def _on_lines(site: Site, style: Style, edit: Edit) -> Edit:
         return edit
     start, end = with_grouping(source, *source.span(whole))
     outer = source.indentation(source.position(start)[0])
-    old = source.text[start:end]
-    if breaks(old) or not start <= edit.start <= edit.end <= end:
+    if breaks(source.segment(whole)) or not start <= edit.start <= edit.end <= end:
         return edit
     inner = outer + style.unit
     first, last = source.span(whole)

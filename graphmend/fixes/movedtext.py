@@ -233,7 +233,7 @@ def _spans(site: Site, replacements: Sequence[Replacement]) -> Iterator[tuple[in
     source = site.source
     strings: dict[int, tuple[ast.JoinedStr, list[Replacement]]] = {}
     for node, text in replacements:
-        outer = _string_around(site, node)
+        outer = string_around(site, node)
         if outer is None:
             yield (*source.span(node), text)
         else:
@@ -242,7 +242,7 @@ def _spans(site: Site, replacements: Sequence[Replacement]) -> Iterator[tuple[in
         yield from _in_string(site, outer, inner)
 
 
-def _string_around(site: Site, node: ast.expr) -> ast.JoinedStr | None:
+def string_around(site: Site, node: ast.AST) -> ast.JoinedStr | None:
     """The outermost f-string that holds a node."""
     found: ast.JoinedStr | None = None
     for _, parent in site.ancestors(node):
@@ -278,7 +278,7 @@ def text_of(site: Site, node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         return node.id
     text = site.source.segment(node)
-    return text if _string_around(site, node) is None or _is_text_of(text, node) else ast.unparse(node)
+    return text if string_around(site, node) is None or _is_text_of(text, node) else ast.unparse(node)
 
 
 def _is_text_of(text: str, node: ast.expr) -> bool:

@@ -16,6 +16,7 @@ from graphmend.fixes.dtypes import dtype_checks
 from graphmend.fixes.emit import Style, runtime_name
 from graphmend.fixes.identity import show_identity
 from graphmend.fixes.lazy import Licence
+from graphmend.fixes.movedtext import string_around
 from graphmend.fixes.proofs import Prover
 from graphmend.fixes.selection import Writer
 from graphmend.fixes.site import Refused, Site
@@ -40,6 +41,10 @@ def _select(site: Site) -> Fix:
     frame = frames_of(site.program).frame(site.function, site.facts)
     style = Style(site.source, site.module.tree)
     branch = read_branch(site, frame)
+    if string_around(site, branch.first) is not None:
+        raise Refused(
+            Obligation.SUPPORTED_FORM, "the conditional expression is inside an f-string", site.statement.lineno
+        )
     conditions = {id(test): part_condition(site, style, test) for test in branch.choice.tests()}
     prover = Prover(site, branch)
     proofs = [Proof(Obligation.SUPPORTED_FORM.value, "statically", _form(branch))]

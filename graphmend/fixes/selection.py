@@ -137,19 +137,38 @@ class Writer:
         """The selection in the place of a conditional expression."""
         source, (start, end) = self.source, self.span
         line, column = source.position(start)
-        last = source.position(end)[0]
-        behind = source.text[end : source.line_starts[last - 1] + len(source.line(last))].partition("#")[0].rstrip()
-        indentation = source.indentation(line)
-        inner = indentation + self.style.unit
+        indentation, behind = source.indentation(line), self.behind(end)
         choice = self.branch.choice
         call = self.call(choice)
         test = replace(call.arguments[0], above=self.remarks.above(choice.test))
         call = replace(call, arguments=[test, *call.arguments[1:]])
         text = self.style.lay_out(call, indentation, column - 1 - len(indentation) + len(behind))
-        if breaks(text) and behind == ")" and source.text[:start].endswith("("):
-            # The only argument of a call, which is on this line otherwise.
-            text = f"{source.newline}{inner}{self.style.lay_out(call, inner)}{source.newline}{indentation}"
-        return make_edit(source, start, end, spaced(source, start, end, text))
+        stop = self.own_lines(start, end)
+        if stop is None or not breaks(text):
+            return make_edit(source, start, end, spaced(source, start, end, text))
+        inner, rest = indentation + self.style.unit, source.text[end:stop].strip()
+        lines = ["", inner + self.style.lay_out(call, inner), *([inner + rest] if rest else []), indentation]
+        return make_edit(source, start, stop, source.newline.join(lines))
+
+    def behind(self, end: int) -> str:
+        """What stands behind a place on its line, without a comment."""
+        line, column = self.source.position(end)
+        return self.source.line(line)[column - 1 :].partition("#")[0].rstrip()
+
+    def own_lines(self, start: int, end: int) -> int | None:
+        """Where the brackets close that are directly around the conditional expression, if it can be broken there.
+
+        It can if it is the only argument of a call that the line ends with, or the element of a comprehension.
+        """
+        source, first = self.source, self.branch.first
+        if source.text[:start].endswith("(") and self.behind(end) == ")":
+            return end
+        parent = self.site.parents.get(id(first))
+        if isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp)) and parent.elt is first:
+            outer = source.span(parent)
+            if outer[0] + 1 == start and not breaks(source.segment(parent)):
+                return outer[1] - 1
+        return None
 
     def selection(self, choice: Choice, indentation: str, top: bool) -> tuple[list[str], Call]:
         """The lines of the nested functions that a selection needs, with blank lines behind, and the call."""
@@ -258,10 +277,12 @@ class Writer:
     def results_text(self, arm: Arm) -> str:
         """The results of an arm that has several, or none of its own, as one expression."""
         texts = [
-            self.branch.targets[position].name if value is None else _item(value, expression_text(self.source, value))
+            self.branch.targets[position].name if value is None else expression_text(self.source, value)
             for position, value in enumerate(arm.results)
         ]
-        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        if len(texts) == 1:
+            return texts[0]
+        return f"({', '.join(_item(value, text) for value, text in zip(arm.results, texts))})"
 
     def name(self, wanted: str, side: Side) -> str:
         """A name for the nested function of a side."""
@@ -341,12 +362,14 @@ class Writer:
             self.branch.targets[position].name if value is None else self.copied(value)
             for position, value in enumerate(arm.results)
         ]
+        if len(texts) > 1:
+            texts = [_item(value, text) for value, text in zip(arm.results, texts)]
         return f"return {', '.join(texts)}"
 
     def copied(self, value: ast.expr) -> str:
         """An expression with its lines."""
         start, end = copied_span(self.source, value)
-        return _item(value, closed(self.source.text[start:end]))
+        return closed(self.source.text[start:end])
 
     def arm_span(self, arm: Arm) -> Span:
         """From an arm's first statement, with the comments above it, to the end of its last line."""
@@ -397,7 +420,7 @@ class Writer:
         )
 
 
-def _item(value: ast.expr, text: str) -> str:
+def _item(value: ast.expr | None, text: str) -> str:
     """The text of an expression as one of several."""
     return f"({text})" if isinstance(value, ast.Tuple) and not text.startswith("(") else text
 
