@@ -18,7 +18,7 @@ from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
 Follow = Callable[
-    [Function, "ast.expr | None", "ast.Call | None", ast.expr, Frame, "list[Frame] | None"], Iterator[Doing]
+    [Function, "ast.expr | None", "ast.Call | None", ast.AST, Frame, "list[Frame] | None"], Iterator[Doing]
 ]
 _PLAIN_BASES = frozenset({"builtins.object", "typing.NamedTuple", "typing.Generic", "abc.ABC"})
 _ATTRIBUTE_WRITERS = frozenset({"builtins.setattr", "builtins.delattr"})
@@ -99,6 +99,10 @@ class Callees:
             yield Doing(Effect.WRITES, f"switches how what follows is computed (`{brief(node.func)}`)", node)
             return
         if name in self.program.torch.selections or name in tables.contexts or name in tables.pure:
+            return
+        if name in tables.advancing:
+            if not (node.args and isinstance(node.args[0], ast.Call)):
+                yield Doing(Effect.MUTATES, f"takes the next element of an iterator (`{brief(node)}`)", node)
             return
         if name in tables.messages or name.startswith(("logging.", "warnings.")):
             yield Doing(Effect.MESSAGE, f"emits a message (`{brief(node.func)}`)", node)

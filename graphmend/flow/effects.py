@@ -13,16 +13,16 @@ from graphmend.flow.callees import Callees
 from graphmend.flow.doings import IMPURE, PARTIAL, Doing, Effect
 from graphmend.flow.failures import failures
 from graphmend.flow.frames import Frame, frames_of
+from graphmend.flow.implicit import Implicit
 from graphmend.flow.mutation import mutations_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
-from graphmend.model.module import Class, Function
+from graphmend.model.module import Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.regions.entries import EFFECTS, decorator_names
 from graphmend.signatures.behaviour import behaviour
-
-_PROPERTIES = frozenset({"builtins.property", "functools.cached_property"})
 
 
 class Effects:
@@ -37,6 +37,7 @@ class Effects:
         self.frames = frames_of(program)
         self.aliasing = aliasing_of(program)
         self.mutations = mutations_of(program)
+        self.implicit = Implicit(program)
         self.callees = Callees(program, self._follow, self.of_function)
         self._own: dict[Frame, tuple[tuple[Doing, ...], tuple[Frame, ...]]] = {}
         self._all: dict[Frame, tuple[tuple[Doing, Function], ...]] = {}
@@ -49,7 +50,7 @@ class Effects:
         Writes into objects that they make themselves are nobody's business and left out.
         """
         nodes = list(roots)
-        inside = {id(node) for root in nodes for node in ast.walk(root)}
+        inside = {id(node) for root in nodes for node in walk(root)}
         return [doing for node in walk_scope(nodes) for doing in self._node(node, frame, inside, None)]
 
     def of_function(self, function: Function) -> tuple[tuple[Doing, Function], ...]:
@@ -86,7 +87,7 @@ class Effects:
         if known is None:
             self._own[frame] = ((), ())  # cuts recursion through constructors
             body = frame.function.body
-            inside = {id(node) for statement in body for node in ast.walk(statement)}
+            inside = {id(node) for statement in body for node in walk(statement)}
             callees: list[Frame] = []
             own = [doing for node in walk_scope(body) for doing in self._node(node, frame, inside, callees)]
             known = self._own[frame] = (tuple(own), tuple(dict.fromkeys(callees)))
@@ -104,8 +105,6 @@ class Effects:
             case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
                 if not _all_fresh(self.aliasing.objects(owner, frame), inside):
                     yield Doing(Effect.WRITES, f"writes the attribute `{attr}`", node, attr, owner)
-            case ast.Attribute(value=owner, attr=attr):
-                yield from self._property(owner, attr, node, frame, callees)
             case ast.With():
                 yield from self._contexts(node, frame)
             case ast.Global() | ast.Nonlocal():
@@ -116,6 +115,7 @@ class Effects:
                 yield Doing(Effect.SUSPENDS, "suspends the function", node)
             case _:
                 yield from failures(node, frame)
+        yield from self._implicit(node, frame, callees)
         for mutation in self.mutations.of(node, frame):
             if not _all_fresh(self.mutations.sources(mutation, frame), inside):
                 yield Doing(Effect.MUTATES, f"changes `{brief(mutation.target)}` ({mutation.what})", node)
@@ -128,13 +128,13 @@ class Effects:
                 what = f"enters the context manager `{brief(item.context_expr)}`"
                 yield Doing(Effect.UNKNOWN, what, item.context_expr)
 
-    def _property(
-        self, owner: ast.expr, attr: str, node: ast.Attribute, frame: Frame, callees: list[Frame] | None
-    ) -> Iterator[Doing]:
-        for cls in frame.facts.value(owner).classes:
-            method = self.program.index.method(cls, attr) if isinstance(cls, Class) else None
-            if method is not None and decorator_names(self.program.index, method) & _PROPERTIES:
-                yield from self._follow(method, owner, None, node, frame, callees)
+    def _implicit(self, node: ast.AST, frame: Frame, callees: list[Frame] | None) -> Iterator[Doing]:
+        """The effects of code that a node runs without calling it by name."""
+        for run in self.implicit.run_by(node, frame):
+            if isinstance(run, str):
+                yield Doing(Effect.UNKNOWN, run, node)
+            else:
+                yield from self._follow(run, None, None, node, frame, callees)
 
     # ---------------------------------------------------------------- called functions
 
@@ -143,7 +143,7 @@ class Effects:
         function: Function,
         receiver: ast.expr | None,
         call: ast.Call | None,
-        node: ast.expr,
+        node: ast.AST,
         frame: Frame,
         callees: list[Frame] | None,
     ) -> Iterator[Doing]:
@@ -166,7 +166,7 @@ class Effects:
             if doing.effect is not Effect.MUTATES or not self._only_own(doing, owner):
                 yield told(doing, owner, node, frame.function)
 
-    def _special(self, function: Function, node: ast.expr) -> list[Doing] | None:
+    def _special(self, function: Function, node: ast.AST) -> list[Doing] | None:
         """What is known of a function without looking into it; ``None``: nothing."""
         if self.program.is_runtime(function.module):
             what = f"calls the effect runtime (`{function.name}`)"

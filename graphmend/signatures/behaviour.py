@@ -54,6 +54,8 @@ class Behaviour:
     contexts: frozenset[str]
     switches: frozenset[str]
     pure: frozenset[str]
+    advancing: frozenset[str]
+    untouching: frozenset[str]
     messages: frozenset[str]
     reading: frozenset[str]
     frame_readers: frozenset[str]
@@ -92,6 +94,8 @@ def behaviour() -> Behaviour:
         _names(functions, "contexts"),
         _names(functions, "switches"),
         _names(functions, "pure"),
+        _names(functions, "advancing"),
+        _names(functions, "untouching"),
         _names(functions, "messages"),
         _names(functions, "reading"),
         _names(functions, "frame_readers"),
