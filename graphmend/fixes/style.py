@@ -141,28 +141,31 @@ def style_of(module: Module) -> Style:
 @lru_cache(maxsize=1024)
 def _configured_length(folder: str) -> int | None:
     """The ``line-length`` of ruff or black that applies to a folder."""
-    path = os.path.join(folder, "pyproject.toml")
-    if os.path.isfile(path):
-        return _read_length(path)
+    for name in (".ruff.toml", "ruff.toml", "pyproject.toml"):
+        length = _read_length(os.path.join(folder, name))
+        if length is not None:
+            return length
     parent = os.path.dirname(folder)
     return _configured_length(parent) if parent != folder else None
 
 
 def _read_length(path: str) -> int | None:
+    """The length that a file configures; the formatters' own if it only configures other things."""
+    if not os.path.isfile(path):
+        return None
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
     try:
         with open(path, "rb") as file:
-            tools = tomllib.load(file).get("tool", {})
+            content = tomllib.load(file)
     except (OSError, ValueError):
         return None
-    for tool in ("ruff", "black"):
-        length = tools.get(tool, {}).get("line-length")
-        if isinstance(length, int):
-            return length
-    return None
+    tools = content.get("tool", {}) if path.endswith("pyproject.toml") else {"ruff": content}
+    configured = [tools[tool].get("line-length") for tool in ("ruff", "black") if tool in tools]
+    lengths = [length for length in configured if isinstance(length, int)]
+    return lengths[0] if lengths else _DEFAULT_LENGTH if configured else None
 
 
 def reindent(text: str, old: str, new: str) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from graphmend import engine
 from graphmend.config import Config, Vendor
-from graphmend.fixes.style import reindent
+from graphmend.fixes.style import Style, reindent
+from graphmend.source.text import SourceText
 
 PLAIN = """\
 import torch
@@ -192,6 +193,47 @@ def test_configured_line_length() -> None:
     assert "        _print_model(first, second)" in mend(text).decode()
     longer = text.replace("first", "first_value").replace("second", "second_value")
     assert "        _print_model(\n            first_value, second_value\n        )" in mend(longer).decode()
+
+
+def line(length: int) -> str:
+    return f"x = {'1' * (length - 4)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        (line(60) * 20, 88),
+        (line(60) * 300, 79),
+        (line(79) * 300, 79),
+        (line(80) * 300, 88),
+        (line(100) * 20, 100),
+        (line(60) * 20 + line(150), 88),
+        (line(88) * 600 + line(110), 88),
+        (line(88) * 20 + line(60).rstrip() + f"  # {'about it ' * 6}\n", 88),
+        (line(88) * 20 + f"# {'about it ' * 12}\n" + f"x = [\n    '{'a' * 100}'\n]\n", 88),
+    ],
+)
+def test_line_length_that_a_file_keeps_to(text: str, length: int) -> None:
+    assert Style(SourceText("module.py", text), ast.parse(text)).length == length
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "length"),
+    [
+        ("pyproject.toml", "[tool.black]\nline-length = 100\n", 100),
+        ("pyproject.toml", "[tool.ruff.lint]\nselect = []\n", 88),
+        ("pyproject.toml", "[project]\nname = 'x'\n", 110),
+        ("ruff.toml", "line-length = 72\n", 72),
+        (".ruff.toml", "indent-width = 2\n", 88),
+        ("ruff.toml", "line-length = \n", 110),
+    ],
+)
+def test_line_length_that_is_configured(folder: Path, name: str, content: str, length: int) -> None:
+    inner = folder / "pkg"
+    inner.mkdir()
+    (folder / name).write_text(content)
+    text = line(110) * 5
+    assert Style(SourceText(str(inner / "module.py"), text), ast.parse(text)).length == length
 
 
 # -------------------------------------------------------------------- names
