@@ -17,7 +17,7 @@ from graphmend.model.module import Function, Module
 
 _RESERVED = frozenset({*keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])")
 
 
 class NameTable:
@@ -122,7 +122,7 @@ def _bound(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def snake_case(name: str) -> str:
-    """``MyHTTPLayer`` as ``my_http_layer``."""
+    """``MyHTTPLayer`` as ``my_http_layer``, ``Conv2DBlock`` as ``conv2d_block``."""
     return _WORDS.sub("_", name).lower().strip("_")
 
 

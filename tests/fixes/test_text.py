@@ -9,6 +9,7 @@ import pytest
 
 from graphmend import engine
 from graphmend.config import Config, Vendor
+from graphmend.fixes.identifiers import snake_case
 from graphmend.fixes.style import Style, reindent
 from graphmend.source.text import SourceText
 
@@ -261,6 +262,22 @@ def test_names_of_several_places() -> None:
         "def _print_model_2(x):",
         "def _print_help(x):",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("MyHTTPLayer", "my_http_layer"),
+        ("Conv2DBlock", "conv2d_block"),
+        ("M2M100Decoder", "m2m100_decoder"),
+        ("T5Stack", "t5_stack"),
+        ("LayerNorm2d", "layer_norm2d"),
+        ("_Private", "private"),
+        ("plain_name", "plain_name"),
+    ],
+)
+def test_words_of_a_name(name: str, words: str) -> None:
+    assert snake_case(name) == words
 
 
 def test_parameters_do_not_hide_what_the_text_uses() -> None:
