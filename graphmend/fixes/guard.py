@@ -10,7 +10,7 @@ random numbers drawn later are others than in eager: where the tensor is drawn, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from graphmend.findings import Applicability, Edit, Fix, Proof, Refusal
 from graphmend.fixes.emit import Style
@@ -25,7 +25,6 @@ from graphmend.flow.values import ExternalName, Kind
 from graphmend.model.tree import children
 from graphmend.obligations import Obligation
 from graphmend.source.edits import apply_edits, make_edit
-from graphmend.source.text import SourceText
 
 NAME = "guard"
 
@@ -106,32 +105,9 @@ def _on_lines(site: Site, style: Style, edit: Edit) -> Edit:
     outer = source.indentation(source.position(start)[0])
     if breaks(source.segment(whole)) or not start <= edit.start <= edit.end <= end:
         return edit
-    inner = outer + style.unit
     first, last = source.span(whole)
     text = apply_edits(source.text, [edit])[first : last + len(edit.replacement) - (edit.end - edit.start)]
-    parts = [text] if style.fits(inner + text) else _parts(text, lambda part: style.fits(inner + part))
-    lines = "".join(f"{inner}{part}{source.newline}" for part in parts)
-    return make_edit(source, start, end, spaced(source, start, end, f"({source.newline}{lines}{outer})"))
-
-
-def _parts(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """An expression in parts that stand on lines of their own, at its outermost operators."""
-    node = ast.parse(text, mode="eval").body
-    operands: list[tuple[str, ast.expr]] = []
-    if isinstance(node, ast.IfExp):
-        operands = [("", node.body), ("if ", node.test), ("else ", node.orelse)]
-    elif isinstance(node, ast.BoolOp):
-        word = "and " if isinstance(node.op, ast.And) else "or "
-        operands = [(word if position else "", value) for position, value in enumerate(node.values)]
-    if not operands:
-        return [text]
-    parts: list[str] = []
-    source = SourceText("", text)
-    for word, operand in operands:
-        part = source.text[slice(*with_grouping(source, *source.span(operand)))]
-        first, *rest = [part] if fits(word + part) else _parts(part, fits)
-        parts += [word + first, *rest]
-    return parts
+    return make_edit(source, start, end, spaced(source, start, end, style.in_parentheses(text, outer)))
 
 
 def _is_drawn(site: Site, conjunct: ast.expr) -> bool:

@@ -6,9 +6,12 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from graphmend.fixes.parentheses import with_grouping
+from graphmend.source.text import SourceText
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _OPENING = frozenset("([{")
@@ -86,6 +89,27 @@ def call_of(text: str) -> Call | None:
     commas = [text.index(",", each.end_col_offset or 0) for each in arguments[:-1]]
     parts = [text[first + 1 : last].strip() for first, last in pairwise((start, *commas, len(text) - 1))]
     return Call(text[:start], [Argument(part.removesuffix(",")) for part in parts])
+
+
+def parts_of(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """An expression in parts that stand on lines of their own, at its outermost operators."""
+    node = ast.parse(text, mode="eval").body
+    operands: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.IfExp):
+        operands = [("", node.body), ("if ", node.test), ("else ", node.orelse)]
+    elif isinstance(node, ast.BoolOp):
+        word = "and " if isinstance(node.op, ast.And) else "or "
+        operands = [(word if position else "", value) for position, value in enumerate(node.values)]
+    if not operands:
+        return [text]
+    parts: list[str] = []
+    source = SourceText("", text)
+    for word, operand in operands:
+        part = source.text[slice(*with_grouping(source, *source.span(operand)))]
+        whole = fits(word + part) or in_brackets(part)
+        first, *rest = [part] if whole else parts_of(part, fits)
+        parts += [word + first, *rest]
+    return parts
 
 
 def breaks(text: str) -> bool:

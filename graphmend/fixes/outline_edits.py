@@ -84,7 +84,8 @@ def _branch_call(site: Site, form: Form, header: Header, name: str, arguments: S
     if header.static:
         keyword = "elif" if form.is_elif else "if"
         comments = "".join(f"{inner}{comment}{newline}" for comment in header.comments)
-        return f"{keyword} {header.static}:{newline}{comments}{inner}{style.call(name, arguments, inner)}"
+        head = style.header(keyword, header.static, outer)
+        return f"{head}{newline}{comments}{inner}{style.call(name, arguments, inner)}"
     if form.is_elif:
         return f"else:{newline}{inner}{style.call(name, arguments, inner)}"
     return style.call(name, arguments, outer)

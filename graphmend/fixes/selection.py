@@ -82,32 +82,33 @@ class Writer:
 
     def statements(self, first: ast.stmt) -> Edit:
         """The replacement of an ``if`` and perhaps what follows it."""
-        source, newline, unit = self.source, self.source.newline, self.style.unit
-        outer = indentation = source.indentation(first.lineno)
-        lead = self.lead()
-        lines: list[str] = []
-        if source.text.startswith("elif", source.span(first)[0]):
-            # What was the last part of a chain becomes the body of an `else`.
-            lines, indentation = [f"{outer}else:"], outer + unit
-        if self.guard:
-            lines += [*(indentation + comment for comment in lead), f"{indentation}if {self.guard}:"]
-            indentation, lead = indentation + unit, []
+        source, newline = self.source, self.source.newline
+        heads, indentation = self.heads(first)
         functions, call = self.selection(self.branch.choice, indentation, top=True)
-        opened = bool(lines)
-        lines += [indentation + comment for comment in lead]
-        lines.append(indentation + self.statement(call, indentation))
+        comments = [] if self.guard else [indentation + comment for comment in self.lead()]
+        lines = [*functions, *comments, indentation + self.statement(call, indentation)]
         start = source.line_starts[first.lineno - 1]
-        if not functions:
-            return make_edit(source, start, self.span[1], newline.join(lines))
-        position = len(lines) - len(lead) - 1
-        lines[position:position] = functions
-        if opened:
-            lines.insert(position, "")
-            return make_edit(source, start, self.span[1], newline.join(lines))
-        top = self.first_line(first)
-        above = source.text[source.line_starts[top - 1] : start]
-        blank = "" if self.follows_blank(first, top) else newline
-        return make_edit(source, source.line_starts[top - 1], self.span[1], blank + above + newline.join(lines))
+        if heads:
+            lines = [*heads, *([""] if functions else []), *lines]
+        elif functions:
+            top = self.first_line(first)
+            above = source.text[source.line_starts[top - 1] : start]
+            lines[0] = above + lines[0]
+            lines = lines if self.follows_blank(first, top) else ["", *lines]
+            start = source.line_starts[top - 1]
+        return make_edit(source, start, self.span[1], newline.join(lines))
+
+    def heads(self, first: ast.stmt) -> tuple[list[str], str]:
+        """The lines of what the selection stands in, and its indentation."""
+        lines, indentation = [], self.source.indentation(first.lineno)
+        if self.source.text.startswith("elif", self.source.span(first)[0]):
+            # What was the last part of a chain becomes the body of an `else`.
+            lines, indentation = [f"{indentation}else:"], indentation + self.style.unit
+        if self.guard:
+            lines += [indentation + comment for comment in self.lead()]
+            lines.append(indentation + self.style.header("if", self.guard, indentation))
+            indentation += self.style.unit
+        return lines, indentation
 
     def lead(self) -> list[str]:
         """The comments in front of the statement: those about its condition, and about an only side."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from weakref import WeakKeyDictionary
 
-from graphmend.fixes.layout import Argument, Call, breaks, call_of, flat_list
+from graphmend.fixes.layout import Argument, Call, breaks, call_of, flat_list, parts_of
 from graphmend.model.module import Module
 from graphmend.model.tree import walk
 from graphmend.source.text import SourceText
@@ -93,6 +93,20 @@ class Style:
             return f"{opening}{newline}{inner}{flat}{newline}{indentation}{closing}"
         lines = "".join(f"{self._argument(each, inner)}{newline}" for each in arguments)
         return f"{opening}{newline}{lines}{indentation}{closing}"
+
+    def header(self, keyword: str, condition: str, indentation: str) -> str:
+        """The header of a branch, behind its indentation, on as many lines as it needs."""
+        line = f"{keyword} {condition}:"
+        if breaks(condition) or self.fits(indentation + line):
+            return line
+        return f"{keyword} {self.in_parentheses(condition, indentation)}:"
+
+    def in_parentheses(self, text: str, indentation: str) -> str:
+        """An expression on lines of its own between parentheses."""
+        newline, inner = self.source.newline, indentation + self.unit
+        parts = [text] if self.fits(inner + text) else parts_of(text, lambda part: self.fits(inner + part))
+        lines = "".join(f"{inner}{part}{newline}" for part in parts)
+        return f"({newline}{lines}{indentation})"
 
     def fits(self, line: str, used: int = 0) -> bool:
         """Whether a line is no longer than lines of the file are."""
