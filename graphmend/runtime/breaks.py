@@ -32,31 +32,49 @@ def let_break_inside() -> None:
 
     The graph breaks at the call then.
     """
-    _hook()
+    if not _hooks:
+        from torch._dynamo.exc import UnspecializeRestartAnalysis
+
+        _hook()
+        # This trace has begun with other answers.
+        raise UnspecializeRestartAnalysis
 
 
-@functools.cache
+_hooks: list[str] = []
+"""The methods of Dynamo that take notice."""
+
+
 def _hook() -> None:
-    from torch._dynamo import config
     from torch._dynamo.output_graph import OutputGraph
     from torch._dynamo.symbolic_convert import InliningInstructionTranslator
 
-    def permitting(method: Callable[..., Any], frame: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if config.nested_graph_breaks or not _is_inside(frame(*args)):
-                return method(*args, **kwargs)
-            with config.patch(nested_graph_breaks=True):
-                return method(*args, **kwargs)
+    for owner, name, place in (
+        (InliningInstructionTranslator, "should_compile_partial_graph", 0),
+        (InliningInstructionTranslator, "create_call_resume_at", 0),
+        (InliningInstructionTranslator, "step_graph_break", 0),
+        (OutputGraph, "compile_subgraph", 1),
+    ):
+        setattr(owner, name, _permitting(getattr(owner, name), place))
+        _hooks.append(name)
 
-        return call
 
-    translator: Any = InliningInstructionTranslator
-    asked, resumed = translator.should_compile_partial_graph, translator.create_call_resume_at
-    compiled: Any = OutputGraph.compile_subgraph
-    translator.should_compile_partial_graph = permitting(asked, lambda frame: frame)
-    translator.create_call_resume_at = permitting(resumed, lambda frame, *_: frame)
-    OutputGraph.compile_subgraph = permitting(compiled, lambda _graph, frame, *_: frame)  # type: ignore[method-assign]
+def _permitting(method: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A method of Dynamo that takes breaks to be allowed in some frames.
+
+    Args:
+        method: The method.
+        place: The position of the frame among its arguments.
+    """
+    from torch._dynamo import config
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if config.nested_graph_breaks or not _is_inside(args[place]):
+            return method(*args, **kwargs)
+        with config.patch(nested_graph_breaks=True):
+            return method(*args, **kwargs)
+
+    return call
 
 
 def _is_inside(frame: Any) -> bool:

@@ -21,16 +21,19 @@ class _Calls(threading.local):
 
 
 _calls = _Calls()
-_layouts: weakref.WeakKeyDictionary[types.CodeType, dict[tuple[str, int], set[str]]] = weakref.WeakKeyDictionary()
+_Layouts = dict[tuple[str, int], dict[str, object]]
+_layouts: weakref.WeakKeyDictionary[types.CodeType, _Layouts] = weakref.WeakKeyDictionary()
+"""For each call of each frame its constants, with the compilation that came upon them."""
 
 
 @at_trace_time(otherwise=0)
 def next_call(site: str) -> int:
     """The number of this call of ``site`` in the frame that is being compiled, or -1 if it is to be left alone.
 
-    A string or a constant that changes from call to call has the frame compiled for each of its values, until Dynamo
-    gives up on it for good. The unmended code broke there, and did not look at the value. So after
-    :data:`MAX_LAYOUTS` values the call breaks again.
+    A string or another constant that changes from call to call (an integer in an attribute of a module is one to
+    Dynamo) has the frame compiled for each of its values, until Dynamo gives up on it for good. The unmended code broke
+    there, and may not have looked at the value. So after :data:`MAX_LAYOUTS` values the call breaks again, and nobody
+    looks at them.
     """
     from torch._guards import CompileContext
 
@@ -42,13 +45,14 @@ def next_call(site: str) -> int:
             # The first of this frame, or the first after torch.compiler.reset.
             _layouts.pop(compiled_code(), None)
     number = _calls.numbers[site] = _calls.numbers.get(site, -1) + 1
-    seen = _layouts.get(compiled_code(), {}).get((site, number), ())
-    return -1 if len(seen) > MAX_LAYOUTS else number
+    seen = _layouts.get(compiled_code(), {}).get((site, number), {})
+    # Not those of this compilation, of which this may be another attempt.
+    earlier = [compilation for compilation in seen.values() if compilation != trace[0]]
+    return -1 if len(earlier) >= MAX_LAYOUTS else number
 
 
-@at_trace_time(otherwise=True)
-def admit(site: str, number: int, layout: str) -> bool:
-    """Note the constants of a call, see :func:`next_call`; false if they have changed too often."""
-    seen = _layouts.setdefault(compiled_code(), {}).setdefault((site, number), set())
-    seen.add(layout)
-    return len(seen) <= MAX_LAYOUTS
+@at_trace_time(otherwise=None)
+def note_constants(site: str, number: int, constants: str) -> None:
+    """Note what a call is compiled for, see :func:`next_call`."""
+    seen = _layouts.setdefault(compiled_code(), {}).setdefault((site, number), {})
+    seen.setdefault(constants, current_trace()[0])

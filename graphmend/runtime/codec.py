@@ -114,7 +114,7 @@ def _encode_sequence(tag: str, value: Sequence[Any], tensors: list[torch.Tensor]
 def _encode_dict(value: dict[Any, Any], tensors: list[torch.Tensor], ints: list[Any]) -> str | None:
     layout = f"{{{len(value)};"
     for key, item in value.items():
-        if type(key) is not str:
+        if type(key) is not str or not _is_encodable(key):
             return None
         part = encode(item, tensors, ints)
         if part is None:

@@ -12,12 +12,12 @@ from typing import Any, ParamSpec, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.calls import admit, next_call
+from graphmend.runtime.calls import next_call, note_constants
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
 from graphmend.runtime.frames import inlined_only, is_inlined
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
-from graphmend.runtime.tracing import at_trace_time, caller, enclosing_operators, transform
+from graphmend.runtime.tracing import at_trace_time, caller, enclosing_operators, is_static, transform
 
 Parameters = ParamSpec("Parameters")
 
@@ -95,8 +95,9 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     tensors: list[torch.Tensor] = []
     ints: list[Any] = []
     layout = encode_call(args, kwargs, tensors, ints)
-    if layout is None or not admit(site, number, layout):
+    if layout is None:
         return False
+    note_constants(site, number, layout + "".join([f" {each}" for each in ints if is_static(each)]))
     location = caller(__file__, file) if file else ""
     OPERATOR(TOKEN, f"{site}\n{location}\n{layout}", tensors, ints)
     return True

@@ -59,8 +59,9 @@ def select(
             let_break_inside()
             # Where an arm breaks the graph, Dynamo breaks at this call and has it run in eager, where it calls neither.
             selected = _attempt(p, true_fn, false_fn, grad, when)
-            if selected is not None:
+            if isinstance(selected, tuple):
                 return selected[0]
+            p = selected
     elif is_left_alone():
         run_with_caller(true_fn, false_fn)
     return true_fn() if p else false_fn()
@@ -72,13 +73,22 @@ def _attempt(
     false_fn: Callable[[], Result],
     grad: Gradient,
     when: Callable[[], object] | None,
-) -> tuple[Result] | None:
-    """The selected result, or None where an arm raises while it is traced: it raises again, if taken."""
-    # Apart from what calls it: inside a `try` a broken trace cannot go on.
+) -> tuple[Result] | torch.Tensor | bool:
+    """The selected result, or the condition: what to branch on."""
+    # Not traced: the graph broke at this call.
+    if not is_dynamo_compiling() or not is_inlined():
+        return bool(p)
+    around = transform()
+    if not _one_element(p) or around == "vmap" or not enter_arms():
+        return p
     try:
-        return _predicate(p, true_fn, false_fn, grad, when)
-    except Exception:  # noqa: BLE001
-        return None
+        selected = _predicate(p, true_fn, false_fn, grad, in_transform=around != "") if _allowed(when) else None
+    except Exception:  # noqa: BLE001  (raised by an arm while it is traced; the arm raises it again, if taken)
+        selected = None
+    if selected is not None:
+        return selected
+    # Nothing of the arms may stay in the graph: on the condition it breaks, and this call is made in eager.
+    return True if p else False  # noqa: SIM210
 
 
 def _predicate(
@@ -86,14 +96,12 @@ def _predicate(
     true_fn: Callable[[], Result],
     false_fn: Callable[[], Result],
     grad: Gradient,
-    when: Callable[[], object] | None,
+    *,
+    in_transform: bool,
 ) -> tuple[Result] | None:
-    """The selected result, or None where tracing cannot tell that it is right."""
-    # Not traced: Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did, before this call.
-    if not is_dynamo_compiling() or not is_inlined():
-        return None
-    around = transform()
-    if not _one_element(p) or around == "vmap" or not _allowed(when) or not enter_arms():
+    """The selected result, or None where the arms show that it is not right."""
+    # Not traced: Dynamo goes on in eager where it cannot tell how to go on in the middle of the caller.
+    if not is_dynamo_compiling():
         return None
     taken, other = true_fn(), false_fn()
     leaves: list[Any] = []
@@ -108,7 +116,7 @@ def _predicate(
         if type(a) is not torch.Tensor or type(b) is not torch.Tensor or not _alike(a, b):
             return None
         differing.append(index)
-    way = _way([leaves[index] for index in differing], grad, in_transform=around != "")
+    way = _way([leaves[index] for index in differing], grad, in_transform=in_transform)
     if way is None:
         return None
     condition = p.bool().reshape(())

@@ -32,6 +32,8 @@ CARRIED = [
     FROZEN,
     3,
     -(2**40),
+    2**63 - 1,
+    -(2**63),
     True,
     False,
     None,
@@ -57,6 +59,11 @@ CARRIED = [
     (1, [2.5, {"a": X, "b; c": (None,)}]),
 ]
 REFUSED = [object(), {1, 2}, Point(1, 2), {1: 2}, range(3), slice(1), b"x", len, torch.nn.Linear]
+# What an operator takes as an integer has 64 bits, and what it takes as a string is UTF-8.
+BEYOND = [
+    *(2**63, -(2**63) - 1, 10**30, [1, 2**64]),
+    *("\ud800", "undecodable \udcff name", ("a", "\udfff"), {"\ud800": 1}, {"key": "\udc80"}),
+]
 
 
 @graphmend.effect
@@ -79,7 +86,7 @@ def test_arguments_arrive_as_they_were(value):
     assert plain(kwargs) == plain({"name": value})
 
 
-@pytest.mark.parametrize("value", REFUSED, ids=ids)
+@pytest.mark.parametrize("value", [*REFUSED, *BEYOND], ids=ids)
 def test_other_arguments_are_refused(value):
     assert encode_call((value,), {}, [], []) is None
     assert encode_call((), {"name": [value]}, [], []) is None
@@ -96,7 +103,7 @@ def test_all_kinds_in_a_graph(backend):
     assert compiled.graphs == 1
 
 
-@pytest.mark.parametrize("value", REFUSED, ids=ids)
+@pytest.mark.parametrize("value", [*REFUSED, *BEYOND], ids=ids)
 def test_refused_arguments_break_the_graph(value):
     def function(x):
         y = x @ x
@@ -195,6 +202,77 @@ def test_varying_text_breaks_the_graph_in_the_end():
     # One for each of the first texts; then two, for good, as before.
     assert seen[2] == 3
     assert seen[5:] == [seen[5]] * 15
+
+
+class Counting(torch.nn.Module):
+    """An integer in an attribute of a module is a constant to Dynamo."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+
+    def forward(self, x):
+        y = x @ x
+        say("step", self.step, y)
+        return y @ x
+
+
+def test_varying_integers_of_modules_break_the_graph_in_the_end():
+    model, stock = Counting(), Counting()
+    compiled = Compiled(model)
+    seen = []
+    for i in range(7):
+        model.step = stock.step = i * 3
+        assert see(compiled, X) == see(stock, X)
+        seen.append(compiled.graphs)
+    # Three that hold the message; then the part in front of it, for each value as before, and the part behind it, once.
+    assert seen[:4] == [1, 2, 3, 5]
+    assert seen[-1] <= 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: setattr(model, "step", model.step + 1),
+        lambda model: model.history.append(1),
+        lambda model: model.history.__setitem__(0, model.history[0] + 1),
+        lambda model: model.named.update({str(len(model.named)): 1}),
+        lambda model: setattr(model, "step", f"{model.step}x"),
+    ],
+    ids=["int", "list that grows", "list of one", "dict that grows", "text"],
+)
+@pytest.mark.parametrize("traced", [True, False])
+def test_state_that_changes_is_compiled_no_more_often_than_before(change, traced):
+    class Before(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.step, self.history, self.named = 0, [0], {}
+
+        def forward(self, x):
+            y = x @ x
+            if traced:
+                change(self)
+            print("said", self.step, *self.history, self.named)
+            return y @ x
+
+    class After(Before):
+        def forward(self, x):
+            y = x @ x
+            if traced:
+                change(self)
+            say(self.step, *self.history, self.named)
+            return y @ x
+
+    graphs = []
+    for model in (Before(), After()):
+        compiled = Compiled(model)
+        for _ in range(6):
+            see(compiled, X)
+            if not traced:
+                change(model)
+        graphs.append(compiled.graphs)
+    # A text the original never looks at.
+    assert graphs[1] <= graphs[0] + (3 if graphs[0] == 2 else 0)
 
 
 def test_constant_text_in_many_frames_stays_in_the_graph():
