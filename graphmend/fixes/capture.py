@@ -25,6 +25,7 @@ from graphmend.fixes.carry import (
     is_private,
     root_of,
 )
+from graphmend.fixes.changing import check_settled
 from graphmend.fixes.names import Scope, check_fresh, is_bound, scope_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
@@ -33,6 +34,7 @@ from graphmend.flow.frames import frames_of
 from graphmend.flow.values import MISSING, Bound, ExternalName, Kind, TensorMethod
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names
+from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
 
 _UNEVALUATED = FORBIDDEN | {"str", "repr", "format", "map", "filter"}
@@ -140,6 +142,7 @@ class Capturer:
         key = ast.dump(node)
         found = self.moved.captures.get(key)
         if found is None:
+            check_settled(self.site, node)
             found = self.moved.captures[key] = Capture(node, self.carrier.certainty(node))
         if place:
             self.moved.places.append((node, found))
@@ -155,7 +158,7 @@ class Capturer:
 
     def _is_pure(self, node: ast.expr, context: Context) -> bool:
         """Whether evaluating an expression changes nothing, reads no data and depends on the function's names only."""
-        for child in ast.walk(node):
+        for child in walk(node):
             match child:
                 case ast.Name(id=name) if name in context.bound:
                     return False
@@ -180,8 +183,8 @@ class Capturer:
         """
         while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             node = node.operand
-        bound = any(isinstance(child, _SUSPENDING) for child in ast.walk(node))
-        if bound or not self.facts.value(node).is_tensor or any(map(self._asks_for_truth, ast.walk(node))):
+        bound = any(isinstance(child, _SUSPENDING) for child in walk(node))
+        if bound or not self.facts.value(node).is_tensor or any(map(self._asks_for_truth, walk(node))):
             return False
         self.capture(node)
         return True
@@ -287,9 +290,7 @@ class Capturer:
             case ast.JoinedStr() | ast.FormattedValue():
                 self._formatted(node, context)
             case ast.Tuple() | ast.List() | ast.Set() | ast.Dict() | ast.Starred() | ast.Slice():
-                self.expressions(
-                    (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)), context
-                )
+                self.expressions((child for child in children(node) if isinstance(child, ast.expr)), context)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 self._comprehension(node, context)
             case _:
@@ -499,7 +500,7 @@ class Capturer:
         self.risk(node, f"`{ast.unparse(node)}` may fail")
 
     def _operator(self, node: ast.BinOp | ast.UnaryOp | ast.Compare, context: Context) -> None:
-        parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        parts = [child for child in children(node) if isinstance(child, ast.expr)]
         same = self._is_same_operator(node)
         negation = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         if self.facts.value(node).is_tensor and not negation:

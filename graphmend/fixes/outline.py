@@ -20,13 +20,12 @@ from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.reach import check_runner
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.split import split_plan
+from graphmend.fixes.surroundings import check_surroundings
 from graphmend.flow.frames import frames_of
-from graphmend.flow.values import ExternalName
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 NAME = "outline"
-_REDIRECTS = frozenset({"warnings.catch_warnings", "contextlib.redirect_stdout", "contextlib.redirect_stderr"})
 
 
 def plan(site: Site, arguments: Mapping[str, object]) -> Fix:
@@ -51,8 +50,7 @@ def plan(site: Site, arguments: Mapping[str, object]) -> Fix:
     _check_assigned(site, form, observer.found.assigned)
     moved = capturer.moved
     raises = "raise" in observer.found.kinds
-    if not raises:
-        _check_redirects(site)
+    check_surroundings(site, emits=observer.found.kinds != ["raise"] * len(observer.found.kinds))
     check_handlers(site, observer.found.raised, moved.risks)
     if raises:
         check_earlier_changes(site)
@@ -162,15 +160,3 @@ def _check_assigned(site: Site, form: Form, assigned: set[str]) -> None:
                 raise Refused(
                     Obligation.ONLY_OBSERVES, f"the branch binds `{node.id}`, which is used elsewhere", node.lineno
                 )
-
-
-def _check_redirects(site: Site) -> None:
-    """Refuse a message whose way out is changed by a block that the graph does not have."""
-    for _, parent in site.ancestors(site.statement):
-        for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
-            called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
-            names = {target.name for target in site.facts.value(called).targets if isinstance(target, ExternalName)}
-            if names & _REDIRECTS:
-                block = ast.unparse(item.context_expr)
-                reason = f"`with {block}` changes where the message goes, and is over when the graph runs"
-                raise Refused(Obligation.FRESH_STATE, reason, item.context_expr.lineno)

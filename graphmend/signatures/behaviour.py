@@ -59,6 +59,8 @@ class Behaviour:
     messages: frozenset[str]
     reading: frozenset[str]
     frame_readers: frozenset[str]
+    formatting: frozenset[str]
+    emission: frozenset[str]
 
 
 @lru_cache(None)
@@ -99,6 +101,8 @@ def behaviour() -> Behaviour:
         _names(functions, "messages"),
         _names(functions, "reading"),
         _names(functions, "frame_readers"),
+        _names(data["messages"], "formatting"),
+        _names(data["messages"], "emission"),
     )
 
 

@@ -243,7 +243,7 @@ if (x < 0).any():
 
 # attribute that changes afterwards
 print(self.limit, self.scale)
-self.limit = self.limit * 2
+self.limit = 7
 
 # names bound late
 words = []

@@ -1,0 +1,96 @@
+"""State outside of a message that decides how it looks and where it goes: print options, filters, levels, streams.
+
+A graph runs its messages when it is run, and what the traced code around them changes of such state may take effect
+earlier or later than that.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend.fixes.site import Refused, Site
+from graphmend.flow.frames import frames_of
+from graphmend.flow.program import Program
+from graphmend.flow.text import brief
+from graphmend.flow.values import ExternalName
+from graphmend.model.index import External
+from graphmend.model.module import Function
+from graphmend.model.scopes import walk_scope
+from graphmend.obligations import Obligation
+from graphmend.signatures.behaviour import behaviour
+
+
+class _Changes:
+    """The places in traced functions that change such state, each with whether it concerns how values are formatted."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        tables = behaviour()
+        changing = tables.formatting | tables.emission
+        self.last_words = {name.rpartition(".")[2] for name in changing}
+        self.places = [
+            (function, node, bool(names & tables.formatting))
+            for function in program.traced()
+            for node in self._candidates(function)
+            if (names := self._names(node, function) & changing)
+        ]
+
+    def _candidates(self, function: Function) -> Iterator[ast.expr]:
+        """What a function calls or assigns under a name that may be one of those looked for."""
+        for node in walk_scope(function.body):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=word) | ast.Name(id=word) as func) if word in self.last_words:
+                    yield func
+                case ast.Call(func=ast.Name() as func) if func.id not in function.locals:
+                    yield func  # imported under another name
+                case ast.Attribute(attr=word, ctx=ast.Store() | ast.Del()) if word in self.last_words:
+                    yield node
+
+    def _names(self, node: ast.expr, function: Function) -> set[str]:
+        """The dotted names of what an expression stands for; of a method or an attribute with its class."""
+        found = self.program.index.dotted(function.module, node)
+        names = {definition.name for definition in found if isinstance(definition, External)}
+        facts = frames_of(self.program).frame(function).facts
+        for target in facts.value(node).targets:
+            names |= {target.name} if isinstance(target, ExternalName) else set()
+        if isinstance(node, ast.Attribute):
+            owners = facts.value(node.value).classes
+            names |= {f"{owner.name}.{node.attr}" for owner in owners if isinstance(owner, ExternalName)}
+        return names
+
+
+def check_surroundings(site: Site, *, emits: bool) -> None:
+    """Refuse a message in a region that changes how it is formatted, or where it goes.
+
+    Args:
+        site: the place of the message.
+        emits: whether it prints, logs or warns, and does not only raise.
+
+    Raises:
+        Refused: some function of the region does.
+    """
+    places = site.program.derived(_Changes).places
+    if not places:
+        return
+    around = _callers(site.program, site.function)
+    for function, node, formatting in places:
+        if (formatting or emits) and around & _callers(site.program, function):
+            own = function is site.function
+            where = "" if own else f" (`{function.qualname}`, {function.module.path}:{node.lineno})"
+            effect = "how the message looks" if formatting else "whether and where the message appears"
+            reason = f"`{brief(node)}`{where} changes {effect}, and the graph may run it under other settings"
+            raise Refused(Obligation.FRESH_STATE, reason, node.lineno if own else None)
+
+
+def _callers(program: Program, function: Function) -> set[Function]:
+    """A function with all that call it, directly or not, inside regions."""
+    found: set[Function] = set()
+    pending = [function]
+    while pending:
+        each = pending.pop()
+        if each not in found:
+            found.add(each)
+            state = program.states.get(each)
+            pending += [caller for caller in (state.callers if state is not None else ()) if not program.cut(caller)]
+    return found
