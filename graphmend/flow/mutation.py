@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from graphmend.flow.aliasing import Origin, Sources, aliasing_of, asks_in_place, bind_arguments, is_in_place_name
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
-from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
+from graphmend.flow.text import brief
+from graphmend.flow.values import Bound, ClassRef, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import walk
@@ -164,6 +165,57 @@ class Mutations:
                 calls = self.made_by(node.func, frame)
                 if not calls or any(_may_ask_in_place(call, behaviour().in_place_modules[cls.name]) for call in calls):
                     yield Mutation(node, node.args[0], f"`{cls.name.rpartition('.')[2]}` may work in place")
+            elif cls.name in self.program.torch.module_containers and node.args:
+                made = self.made_by(node.func, frame)
+                if self._stages_write(callee, made[0] if len(made) == 1 else None):
+                    yield Mutation(node, node.args[0], f"a stage of `{brief(node.func)}` may work in place")
+
+    def _stages_write(self, container: Value, made: ast.Call | None) -> bool:
+        """Whether one of the modules that a container runs in turn writes into what the container is given.
+
+        Args:
+            container: the container.
+            made: the constructor call that made it, if that is known.
+        """
+        stages = container.items
+        if stages is None:
+            # In which order they run is not known: what makes a new tensor is taken to be in front.
+            element = container.element
+            writing = behaviour().in_place_modules
+            return (
+                element is not None
+                and all(self._keeps(cls) or cls.name in writing for cls in element.classes)
+                and self._writes_in(element)
+            )
+        plain = made is not None and len(made.args) == len(stages)
+        for position, stage in enumerate(stages):
+            given = made.args[position] if made is not None and plain else None
+            if self._writes_in(stage, given if isinstance(given, ast.Call) else None):
+                return True
+            if not all(self._keeps(cls) for cls in stage.classes):
+                return False  # the next stages get a tensor that this one made
+        return False
+
+    def _writes_in(self, stage: Value, made: ast.Call | None = None) -> bool:
+        """Whether a stage of a container may write into its argument; ``made`` is the constructor call, if known."""
+        for cls in stage.classes:
+            if isinstance(cls, Class):
+                forward = self.program.index.method(cls, "forward")
+                if forward is not None and self.parameters(forward) - {forward.parameters[0].arg}:
+                    return True
+            elif cls.name in behaviour().in_place_modules:
+                if made is None or _may_ask_in_place(made, behaviour().in_place_modules[cls.name]):
+                    return True
+            elif cls.name in self.program.torch.module_containers and self._stages_write(stage, made):
+                return True
+        return False
+
+    def _keeps(self, cls: ClassRef) -> bool:
+        """Whether a module may hand on the tensor that it is given."""
+        if isinstance(cls, Class):
+            return True
+        tables = behaviour()
+        return cls.name in tables.passing_modules | self.program.torch.module_containers
 
     def _function(self, function: Function, receiver: ast.expr | None, node: ast.Call) -> Iterator[Mutation]:
         names = self.parameters(function)
