@@ -51,12 +51,13 @@ class _Changes:
         """The dotted names of what an expression stands for; of a method or an attribute with its class."""
         found = self.program.index.dotted(function.module, node)
         names = {definition.name for definition in found if isinstance(definition, External)}
-        facts = frames_of(self.program).frame(function).facts
-        for target in facts.value(node).targets:
-            names |= {target.name} if isinstance(target, ExternalName) else set()
-        if isinstance(node, ast.Attribute):
-            owners = facts.value(node.value).classes
-            names |= {f"{owner.name}.{node.attr}" for owner in owners if isinstance(owner, ExternalName)}
+        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and node.id in self.last_words):
+            # Also by what a local name stands for; to ask for that takes time.
+            facts = frames_of(self.program).frame(function).facts
+            names |= {target.name for target in facts.value(node).targets if isinstance(target, ExternalName)}
+            if isinstance(node, ast.Attribute):
+                owners = facts.value(node.value).classes
+                names |= {f"{owner.name}.{node.attr}" for owner in owners if isinstance(owner, ExternalName)}
         return names
 
 
