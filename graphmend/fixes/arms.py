@@ -17,6 +17,7 @@ from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import Frame
 from graphmend.flow.names import accessed
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 
@@ -197,7 +198,7 @@ class _Reader:
         if len(used) != len({id(each) for each in used}):
             raise Refused(Obligation.SUPPORTED_FORM, "what follows the branch would be written twice", statement.lineno)
         last = max(used, key=lambda each: each.end_lineno or each.lineno)
-        inside = {id(node) for node in ast.walk(statement)}
+        inside = {id(node) for node in walk(statement)}
         return Branch(choice, Outcome.RETURN, (), statement, statement if id(last) in inside else last, True)
 
     def returning_arm(self, block: Sequence[ast.stmt], statement: ast.If, used: list[ast.stmt]) -> Arm:
@@ -226,9 +227,7 @@ class _Reader:
         if not pairs or len(differing) != 1 or any(isinstance(each, ast.Starred) for each in differing[0]):
             return None
         for value in (calls[0].func, *(a for a, _ in pairs if a is not differing[0][0])):
-            if not all(
-                isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)) for node in ast.walk(value)
-            ):
+            if not all(isinstance(node, (ast.Name, ast.Attribute, ast.Constant)) for node in walk(value)):
                 return None
         arms = [
             Arm(tuple(block), (value,), (block[-1],), statement)
@@ -300,7 +299,7 @@ class _Reader:
         if isinstance(target, ast.Name):
             return target.id in accessed(later).reads
         name = target.attr if isinstance(target, ast.Attribute) else ""
-        nodes = [node for each in later for node in ast.walk(each)]
+        nodes = [node for each in later for node in walk(each)]
         return any(
             isinstance(node, ast.Call) or (isinstance(node, ast.Attribute) and node.attr == name) for node in nodes
         )
@@ -378,7 +377,7 @@ def _written_names(block: Iterable[ast.stmt]) -> list[str]:
     """The names that statements bind, in order of the text."""
     found = accessed(block)
     names = found.writes | found.deletes
-    order = [node.id for each in block for node in ast.walk(each) if isinstance(node, ast.Name) and node.id in names]
+    order = [node.id for each in block for node in walk(each) if isinstance(node, ast.Name) and node.id in names]
     return [*dict.fromkeys(order), *sorted(names - set(order))]
 
 

@@ -9,6 +9,7 @@ from enum import IntEnum
 from graphmend.fixes.site import Site
 from graphmend.flow.values import MISSING, ClassRef, ExternalName, Kind, Value
 from graphmend.model.module import Class
+from graphmend.model.tree import walk
 
 
 def _names(text: str, prefix: str = "") -> frozenset[str]:
@@ -78,7 +79,7 @@ class Carrier:
         self.facts = site.facts
         self._index = site.program.index
         self._objects = _objects(site)
-        handlers = (node for node in ast.walk(site.function.node) if isinstance(node, ast.ExceptHandler))
+        handlers = (node for node in walk(site.function.node) if isinstance(node, ast.ExceptHandler))
         self._exceptions = frozenset(handler.name for handler in handlers if handler.name)
 
     def certainty(self, node: ast.expr) -> Certainty:
@@ -134,7 +135,7 @@ def _objects(site: Site) -> frozenset[str]:
     plain |= {"real", "imag", "type", "index", "start", "stop", "step"}
     return frozenset(
         ast.dump(node.value)
-        for node in ast.walk(site.function.node)
+        for node in walk(site.function.node)
         if isinstance(node, ast.Attribute)
         and node.attr not in plain
         and not node.attr.endswith("_")

@@ -13,6 +13,7 @@ from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.text import brief
 from graphmend.flow.values import Kind
 from graphmend.model.scopes import bound_names
+from graphmend.model.tree import children
 from graphmend.obligations import Obligation
 
 _STEPS = 4
@@ -92,7 +93,7 @@ class _Differentiation:
                     seen.add(text)
                     if isinstance(node, ast.Attribute) and not self.site.facts.value(node.value).may(Kind.TENSOR):
                         continue  # `self` is no operand of its own
-                stack += ast.iter_child_nodes(node)
+                stack += children(node)
         return ""
 
     def gradients(self, arm: Arm) -> Gradients:

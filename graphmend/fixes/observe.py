@@ -14,6 +14,7 @@ from graphmend.fixes.site import Refused
 from graphmend.flow.values import ExternalName, Kind, ObjectMethod
 from graphmend.model.index import External, ModuleValue
 from graphmend.model.module import Class, Function
+from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 
 _LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log"})
@@ -204,14 +205,14 @@ class Observer:
             if not isinstance(base, Class):
                 continue
             if base.module is not module:
-                if any(_writes(node, attr) for node in ast.walk(base.node)):
+                if any(_writes(node, attr) for node in walk(base.node)):
                     return None
                 continue
             values += [base.values[attr]] if attr in base.values else []
-            for node in ast.walk(base.node):
+            for node in walk(base.node):
                 if isinstance(node, ast.Assign) and any(_writes(target, attr) for target in node.targets):
                     values.append(node.value)
-                elif _writes(node, attr) and not any(_assigned_by(parent, node) for parent in ast.walk(base.node)):
+                elif _writes(node, attr) and not any(_assigned_by(parent, node) for parent in walk(base.node)):
                     return None
         if len(values) != 1 or any(
             _writes(node, attr) for node in module.nodes if not _inside_classes(module.classes, node)
@@ -373,7 +374,7 @@ class Observer:
 def _only_fills(method: Function) -> bool:
     """Whether a constructor does nothing but set attributes of its object and call the next constructor."""
     own = method.parameters[0].arg if method.parameters else ""
-    for node in ast.walk(method.node):
+    for node in walk(method.node):
         match node:
             case (
                 ast.Global() | ast.Nonlocal() | ast.Import() | ast.ImportFrom() | ast.With() | ast.Yield() | ast.Await()
