@@ -81,6 +81,7 @@ class Analysis:
                 self.program.add_module(module)
             except Exception as error:  # noqa: BLE001 - reported, and the other files go on
                 yield crash(module.path, "following its regions", error)
+        self.program.release()
         self._functions.clear()
         for function in self._candidates():
             self._functions.setdefault(os.path.abspath(function.module.path), []).append(function)

@@ -21,7 +21,17 @@ from graphmend.fixes.carry import (
 from graphmend.fixes.names import Scope, scope_of
 from graphmend.fixes.site import Refused
 from graphmend.flow.text import brief
-from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, TensorMethod, Value, external, join_all
+from graphmend.flow.values import (
+    Bound,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    TensorMethod,
+    Value,
+    external,
+    join_all,
+    ordered,
+)
 from graphmend.model.index import External
 from graphmend.model.module import Function
 from graphmend.obligations import Obligation
@@ -60,7 +70,7 @@ class CallCapturer:
         if any(isinstance(target, (Function, Bound)) for target in value.targets):
             self._evaluated(node, context)
             return
-        for target in value.targets:
+        for target in ordered(value.targets):
             match target:
                 case TensorMethod(name=name) if isinstance(node.func, ast.Attribute):
                     self._operation(node, name, [node.func.value, *arguments], context)

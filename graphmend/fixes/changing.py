@@ -6,14 +6,13 @@ The original may never have looked at it, or only in a part without a graph.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.program import Program
-from graphmend.flow.values import Kind
-from graphmend.model.module import Module
-from graphmend.model.tree import walk
+from graphmend.flow.values import Kind, ordered
+from graphmend.model.module import Class, Module
+from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
 
 _CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__", "__setstate__"})
@@ -21,39 +20,32 @@ _CARRIED_AS_THEY_ARE = Kind.TENSOR | Kind.OBJECT | Kind.CALLABLE | Kind.NONE
 
 
 class _Changing:
-    """The attributes and module-level names that functions change step by step."""
+    """The attributes and module-level names that the functions of a file change step by step, by file."""
 
     def __init__(self, program: Program) -> None:
-        self._modules = program.index.modules().values()
         self._writers = program.python.writers
-        self._places: dict[str, str] = {}
-        self._looked_into: set[Module] = set()
+        self._places: dict[Module, dict[str, str]] = {}
 
-    def place(self, name: str) -> str:
-        """Where some function of the files does so; empty if none does.
+    def place(self, name: str, modules: Iterable[Module]) -> str:
+        """Where some function of these files does so with this name; empty if none does."""
+        return next((places[name] for module in modules if name in (places := self._of(module))), "")
 
-        Only files that look like it are looked into: there may be many large ones.
-        """
-        word = re.escape(name)
-        called = "|".join(map(re.escape, sorted(self._writers)))
-        again = rf"(?P<path>[\w.]*\b{word})\s*=(?!=)[^\n]*(?<![\w.])(?P=path)\b"
-        steps = re.compile(rf"\b{word}\s*(?:\[|(?:[-+*/%&|^@]|//|\*\*|<<|>>)=|\.\s*(?:{called})\b)|{again}")
-        for module in self._modules:
-            if module not in self._looked_into and steps.search(module.source.text):
-                self._looked_into.add(module)
-                self._look_into(module)
-        return self._places.get(name, "")
-
-    def _look_into(self, module: Module) -> None:
-        for function in module.functions:
-            for node in walk(function.node) if function.name not in _CONSTRUCTORS else ():
-                for holder in _stepped(node, self._writers):
-                    for name in _name_of(holder, function.locals):
-                        self._places.setdefault(name, f"{module.path}:{holder.lineno}")
+    def _of(self, module: Module) -> dict[str, str]:
+        places = self._places.get(module)
+        if places is None:
+            places = self._places[module] = {}
+            for function in module.functions:
+                for node in walk(function.node) if function.name not in _CONSTRUCTORS else ():
+                    for holder in _stepped(node, self._writers):
+                        for name in _name_of(holder, function.locals):
+                            places.setdefault(name, f"{module.path}:{holder.lineno}")
+        return places
 
 
 def check_settled(site: Site, expression: ast.expr) -> None:
     """Refuse to carry plain data that some function changes step by step.
+
+    Looked into are the function's own file, and the files of the classes that an attribute may belong to.
 
     Raises:
         Refused: the graph would be compiled again for each value, and the original may not be.
@@ -61,10 +53,19 @@ def check_settled(site: Site, expression: ast.expr) -> None:
     changing = site.program.derived(_Changing)
     for node in _read(expression):
         for name in _name_of(node, site.function.locals):
-            place = "" if site.facts.value(node).only(_CARRIED_AS_THEY_ARE) else changing.place(name)
+            settled = site.facts.value(node).only(_CARRIED_AS_THEY_ARE)
+            place = "" if settled else changing.place(name, _owners(site, node))
             if place:
                 reason = f"`{ast.unparse(node)}` changes between calls ({place}), and the graph would be compiled again"
                 raise Refused(Obligation.CARRIABLE_ARGUMENTS, f"{reason} for each of its values", node.lineno)
+
+
+def _owners(site: Site, node: ast.expr) -> list[Module]:
+    """The files whose functions may change what a name or an attribute stands for."""
+    classes = site.facts.value(node.value).classes if isinstance(node, ast.Attribute) else ()
+    index = site.program.index
+    bases = (base for cls in ordered(classes) if isinstance(cls, Class) for base in index.mro(cls))
+    return list(dict.fromkeys([site.function.module, *(base.module for base in bases if isinstance(base, Class))]))
 
 
 def _stepped(node: ast.AST, writers: frozenset[str]) -> Iterator[ast.expr]:
@@ -100,4 +101,4 @@ def _read(expression: ast.expr) -> Iterator[ast.expr]:
         if isinstance(node, (ast.Name, ast.Attribute)):
             yield node
         else:
-            stack += ast.iter_child_nodes(node)
+            stack += children(node)

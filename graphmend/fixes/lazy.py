@@ -20,7 +20,7 @@ from graphmend.flow.frames import Frame
 from graphmend.flow.interpreter import Facts
 from graphmend.flow.names import accessed
 from graphmend.flow.text import brief
-from graphmend.flow.values import STATIC, Bound, ExternalName, Kind, Value
+from graphmend.flow.values import STATIC, Bound, ExternalName, Kind, Value, ordered
 from graphmend.model.module import Class, Function
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
@@ -237,7 +237,7 @@ def _is_configuration(frame: Frame, node: ast.expr) -> bool:
 
 
 def _called(callee: Value) -> Iterator[Function]:
-    for target in callee.targets:
+    for target in ordered(callee.targets):
         match target:
             case Function():
                 yield target

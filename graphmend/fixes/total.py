@@ -11,7 +11,7 @@ from functools import cached_property
 
 from graphmend.fixes.names import Scope, is_bound, scope_of
 from graphmend.fixes.site import Site
-from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value
+from graphmend.flow.values import ExternalName, Kind, TensorMethod, Value, ordered
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import bound_names, walk_scope
 from graphmend.model.tree import children, walk
@@ -182,7 +182,7 @@ class Totality:
         for node in unconditional(expression):
             if not isinstance(node, ast.Call):
                 continue
-            for target in self.facts.value(node.func).targets:
+            for target in ordered(self.facts.value(node.func).targets):
                 if (
                     isinstance(target, TensorMethod)
                     and isinstance(node.func, ast.Attribute)

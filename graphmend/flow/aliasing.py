@@ -14,7 +14,7 @@ from enum import Enum
 from graphmend.flow.cfg import Item, Iterate
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
-from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod
+from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, ordered
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import walk
@@ -117,7 +117,7 @@ class Aliasing:
 
     def _returned_by(self, function: Function) -> Sources:
         state = self.program.states.get(function)
-        if state is None or state.graph is None:
+        if state is None or not state.passes:
             return _UNKNOWN
         frame = self.frames.frame(function)
         if isinstance(function.node, ast.Lambda):
@@ -243,10 +243,10 @@ class Aliasing:
         found: set[Source] = {Source(Origin.FRESH, node=node)}
         if not callee.targets and not callee.classes:
             return frozenset(found) | _UNKNOWN | self._arguments(node, place)
-        for target in callee.targets:
+        for target in ordered(callee.targets):
             found |= self._target(target, node, place)
         if callee.may(Kind.OBJECT):
-            for cls in callee.classes:
+            for cls in ordered(callee.classes):
                 found |= self._object(cls, node, place)
         return frozenset(found)
 
@@ -331,7 +331,7 @@ class Aliasing:
         """The result of one of two functions that are called without arguments."""
         found: set[Source] = set()
         for arm in node.args[1:3]:
-            for target in place.frame.facts.value(arm).targets:
+            for target in ordered(place.frame.facts.value(arm).targets):
                 returned = self.returned(target) if isinstance(target, Function) else _UNKNOWN
                 for source in returned:
                     found |= _NOTHING if source.origin is Origin.FRESH else self._enclosed(source, place)

@@ -21,6 +21,7 @@ from graphmend.flow.values import (
     external,
     join,
     join_all,
+    ordered,
     settled,
     target,
 )
@@ -171,7 +172,7 @@ class Bindings:
     ) -> Value:
         runner = interpreter or self._scratch_for(function.module)
         applied = self.value_of(decorator, function.module) if interpreter is None else UNKNOWN
-        wrappers = [each for each in applied.targets if isinstance(each, (Function, Bound))]
+        wrappers = [each for each in ordered(applied.targets) if isinstance(each, (Function, Bound))]
         if not wrappers:
             return value  # outside the linted files: assumed to keep what it decorates
         results: list[Value] = []

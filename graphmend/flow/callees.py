@@ -11,7 +11,17 @@ from graphmend.flow.failures import operation_failures
 from graphmend.flow.frames import Frame
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
-from graphmend.flow.values import Bound, ClassRef, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
+from graphmend.flow.values import (
+    Bound,
+    ClassRef,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    Target,
+    TensorMethod,
+    Value,
+    ordered,
+)
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function
 from graphmend.signatures import Signature
@@ -43,16 +53,16 @@ class Callees:
     def doings(self, node: ast.Call, frame: Frame, callees: list[Frame] | None) -> Iterator[Doing]:
         """The effects of a call, those of evaluating its arguments left out."""
         callee = frame.facts.value(node.func)
-        for target in callee.targets:
+        for target in ordered(callee.targets):
             yield from self._target(target, node, frame, callees)
         if callee.may(Kind.OBJECT):
-            for cls in callee.classes:
+            for cls in ordered(callee.classes):
                 yield from self._object(cls, callee, node, frame, callees)
         if not self._is_known(callee, node, frame):
             yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node)
         # What is handed to a call may be called by it.
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            for target in frame.facts.value(argument).targets:
+            for target in ordered(frame.facts.value(argument).targets):
                 if isinstance(target, (Function, Bound)):
                     function = target if isinstance(target, Function) else target.function
                     yield from self.follow(function, None, None, node, frame, callees)
@@ -185,7 +195,7 @@ class Callees:
             for stage in callee.items or (callee.element,):
                 if not stage.classes or not stage.only(Kind.OBJECT):
                     yield Doing(Effect.UNKNOWN, f"calls {text}, whose stages are not known", node)
-                for cls in stage.classes:
+                for cls in ordered(stage.classes):
                     yield from self._object(cls, stage, node, frame, callees)
         elif name not in tables.pure_modules:
             yield Doing(Effect.UNKNOWN, f"calls {text}, which is not known to be pure", node)

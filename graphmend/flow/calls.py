@@ -27,6 +27,7 @@ from graphmend.flow.values import (
     instance,
     join,
     join_all,
+    ordered,
     sequence,
     settled,
 )
@@ -50,10 +51,10 @@ class Calls:
     ) -> Value:
         """The value of a call, and its consequences for the functions it may reach."""
         results: list[Value] = []
-        for each in callee.targets:
+        for each in ordered(callee.targets):
             results.append(self._call_target(each, arguments, keywords, node, interpreter))
         if callee.may(Kind.OBJECT):
-            for cls in callee.classes:
+            for cls in ordered(callee.classes):
                 results.append(self._call_object(cls, callee, arguments, keywords, node, interpreter))
         if callee.may(Kind.UNKNOWN | Kind.TENSOR | Kind.SCALAR):
             results.append(UNKNOWN)
@@ -122,7 +123,7 @@ class Calls:
     ) -> Value:
         """The value of ``holder.name(...)`` for a special method that an operator stands for."""
         results: list[Value] = []
-        for cls in holder.classes:
+        for cls in ordered(holder.classes):
             method = self.program.index.method(cls, name) if isinstance(cls, Class) else None
             if method is not None:
                 results.append(self.invoke(method, instance(cls), arguments, [], node.lineno, interpreter.function))
@@ -162,7 +163,7 @@ class Calls:
         state = self.program.state(function)
         values = self._match(function, receiver, arguments, keywords)
         changed = self.join_parameters(state, values)
-        state.dependents.add(caller)
+        state.dependents[caller] = None
         if traced is None:
             traced = self.program.state(caller).traced and not self.program.cut(caller)
         if traced and not self.program.cut(function):

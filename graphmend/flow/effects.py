@@ -61,7 +61,7 @@ class Effects:
 
     def _is_analysed(self, function: Function) -> bool:
         state = self.program.states.get(function)
-        return state is not None and state.graph is not None
+        return state is not None and state.passes > 0
 
     def _of_frame(self, frame: Frame) -> tuple[tuple[Doing, Function], ...]:
         known = self._all.get(frame)

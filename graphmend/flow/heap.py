@@ -30,6 +30,7 @@ from graphmend.flow.values import (
     instance,
     join,
     join_all,
+    ordered,
     settled,
 )
 from graphmend.model.index import External
@@ -48,20 +49,20 @@ class Heap:
         self.program = program
         self.torch = torch()
         self.attributes: dict[tuple[Class, str], Value] = {}
-        self.readers: dict[tuple[Class, str], set[Function]] = {}
+        self.readers: dict[tuple[Class, str], dict[Function, None]] = {}
         self._initialised: set[Class] = set()
         self._cache: dict[tuple[Class, str], Value] = {}
-        self._inheritors: dict[tuple[Class, str], set[Class]] = {}
+        self._inheritors: dict[tuple[Class, str], dict[Class, None]] = {}
 
     def read(self, holder: Value, name: str, line: int, interpreter: Interpreter) -> Value:
         """The value of ``holder.name``."""
         results: list[Value] = []
-        for each in holder.targets:
+        for each in ordered(holder.targets):
             results.append(self._target_attribute(each, name))
         if holder.may(Kind.TENSOR):
             results.append(self._tensor_attribute(holder, name))
         if holder.may(Kind.OBJECT):
-            for cls in holder.classes:
+            for cls in ordered(holder.classes):
                 results.append(self._object_attribute(cls, holder, name, line, interpreter))
         if holder.may(Kind.CONTAINER):
             if holder.may(Kind.SIZE) and name == "numel":
@@ -171,14 +172,14 @@ class Heap:
     def _stored(self, cls: Class, name: str, reader: Function) -> Value:
         """The join of everything that is known to be written to an attribute of a class's instances."""
         key = (cls, name)
-        self.readers.setdefault(key, set()).add(reader)
+        self.readers.setdefault(key, {})[reader] = None
         known = self._cache.get(key)
         if known is None:
             values: list[Value] = []
             for base in self.program.index.mro(cls):
                 if isinstance(base, Class):
                     self._initialise(base)
-                    self._inheritors.setdefault((base, name), set()).add(cls)
+                    self._inheritors.setdefault((base, name), {})[cls] = None
                     values.append(self.attributes.get((base, name), NOTHING))
                     if name in base.annotations and not values[-1].kinds:
                         values.append(self.program.annotations.value(base.annotations[name], base.module))
@@ -218,7 +219,7 @@ class Heap:
         """Remember that an attribute of some objects may have a value."""
         if not holder.may(Kind.OBJECT):
             return
-        for cls in holder.classes:
+        for cls in ordered(holder.classes):
             if isinstance(cls, Class):
                 key = (cls, name)
                 before = self.attributes.get(key, NOTHING)

@@ -84,22 +84,25 @@ class Interpreter:
         states[graph.entry.number] = dict(self.parameters)
         pending = {graph.entry.number}
         rounds = [0] * len(graph.blocks)
+        record = self.facts is not None
         while pending:
             number = min(pending)
             pending.discard(number)
             rounds[number] += 1
+            if rounds[number] > 1:
+                record = False  # what was recorded holds for the first round only
             if rounds[number] > _ROUNDS:
                 continue
             block = graph.blocks[number]
             before = states[number]
             assert before is not None
-            for successor, environment in self.flow(block, dict(before)):
+            for successor, environment in self.flow(block, dict(before), record):
                 known = states[successor.number]
                 merged = environment if known is None else _merge(known, environment)
                 if known is None or merged is not known:
                     states[successor.number] = merged
                     pending.add(successor.number)
-        if self.facts is not None:
+        if self.facts is not None and not record:
             self.facts.values.clear()
             self.facts.reached.clear()
             for block in graph.blocks:

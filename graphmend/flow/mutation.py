@@ -10,7 +10,17 @@ from graphmend.flow.aliasing import Origin, Sources, aliasing_of, asks_in_place,
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
-from graphmend.flow.values import Bound, ClassRef, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
+from graphmend.flow.values import (
+    Bound,
+    ClassRef,
+    ExternalName,
+    Kind,
+    ObjectMethod,
+    Target,
+    TensorMethod,
+    Value,
+    ordered,
+)
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import walk
@@ -103,7 +113,7 @@ class Mutations:
 
     def _changed_parameters(self, function: Function) -> Iterator[str]:
         state = self.program.states.get(function)
-        if state is None or state.graph is None:
+        if state is None or not state.passes:
             return
         frame = self.frames.frame(function)
         for mutation in self.below(function.body, frame):
@@ -115,7 +125,7 @@ class Mutations:
 
     def _call(self, node: ast.Call, frame: Frame) -> Iterator[Mutation]:
         callee = frame.facts.value(node.func)
-        for target in callee.targets:
+        for target in ordered(callee.targets):
             yield from self._target(target, node)
         for keyword in node.keywords:
             if keyword.arg == "out":
@@ -156,7 +166,7 @@ class Mutations:
         return is_in_place_name(name) and (method or name.startswith("torch."))
 
     def _object(self, callee: Value, node: ast.Call, frame: Frame) -> Iterator[Mutation]:
-        for cls in callee.classes:
+        for cls in ordered(callee.classes):
             if isinstance(cls, Class):
                 method = self.program.index.method(cls, "forward" if self.program.is_module(cls) else "__call__")
                 if method is not None:

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from graphmend.flow.annotations import Annotations
 from graphmend.flow.bindings import Bindings
 from graphmend.flow.calls import Calls
+from graphmend.flow.cfg import Graph
 from graphmend.flow.heap import Heap
 from graphmend.flow.interpreter import Environment, Facts, Interpreter, graph_of
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
-from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, instance, join, settled
+from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, instance, join, ordered, settled
 from graphmend.model.index import Index
 from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import Entry, entries, is_cut, is_module_class, is_runtime
@@ -54,6 +55,7 @@ class Program:
         """The functions that are being interpreted, outermost first."""
         self._queue: deque[Function] = deque()
         self._queued: set[Function] = set()
+        self._graphs: dict[Function, Graph] = {}
         self._derived: dict[Callable[[Program], Any], Any] = {}
         self._is_module: dict[Class, bool] = {}
         self._runtimes: dict[Module, bool] = {}
@@ -86,7 +88,7 @@ class Program:
             wrapped = self.bindings.decorated(function)
             if wrapped.targets != frozenset((function,)):
                 arguments = [values[parameter.arg] for parameter in function.parameters if parameter.arg in values]
-                for wrapper in wrapped.targets:
+                for wrapper in ordered(wrapped.targets):
                     if isinstance(wrapper, Function) and wrapper is not function:
                         self.calls.invoke(wrapper, None, arguments, [], wrapper.line, function, True)
 
@@ -94,8 +96,19 @@ class Program:
         """Interpret until nothing is left to do."""
         while self._queue:
             function = self._queue.popleft()
-            self._queued.discard(function)
-            self.interpret(function)
+            if function in self._queued:  # else a call has had it interpreted since it was enqueued
+                self.interpret(function)
+
+    def graph(self, function: Function) -> Graph:
+        """The control-flow graph of a function."""
+        known = self._graphs.get(function)
+        if known is None:
+            known = self._graphs[function] = graph_of(function)
+        return known
+
+    def release(self) -> None:
+        """Give back the memory of what is needed again for few functions only, once everything was followed."""
+        self._graphs.clear()
 
     def enqueue(self, function: Function) -> None:
         """Have a function interpreted again later."""
@@ -112,13 +125,12 @@ class Program:
 
     def interpret(self, function: Function) -> None:
         """Interpret a function once, with what its parameters may be by now."""
+        self._queued.discard(function)
         state = self.state(function)
         state.passes += 1
-        if state.graph is None:
-            state.graph = graph_of(function)
         self.active.append(function)
         try:
-            result = Interpreter(self, function, self._initial(state), None).run(state.graph)
+            result = Interpreter(self, function, self._initial(state), None).run(self.graph(function))
         except Exception as error:  # noqa: BLE001 - one function that graphmend cannot follow must not end the run
             self.failures[function] = error
             result = UNKNOWN
@@ -137,12 +149,10 @@ class Program:
     def facts(self, function: Function) -> Facts:
         """Interpret a function once more and keep the value of each of its expressions."""
         state = self.state(function)
-        if state.graph is None:
-            state.graph = graph_of(function)
-        facts = Facts(function, state.graph)
+        facts = Facts(function, self.graph(function))
         self.active.append(function)
         try:
-            Interpreter(self, function, self._initial(state), facts).run(state.graph)
+            Interpreter(self, function, self._initial(state), facts).run(facts.graph)
         finally:
             self.active.pop()
         return facts

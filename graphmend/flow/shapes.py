@@ -195,7 +195,7 @@ class Forms:
         """The form of what a called function returns for these arguments, if it is the same at all its returns."""
         arguments = bind_arguments(function, None, node)
         state = self.program.states.get(function)
-        if arguments is None or state is None or state.graph is None or function in self.above:
+        if arguments is None or state is None or not state.passes or function in self.above:
             return None
         frame = frames_of(self.program).frame(function)
         forms = {name: self.form(argument, depth + 1) for name, argument in arguments.items()}
@@ -275,7 +275,7 @@ class Forms:
         for cls in self.frame.facts.value(owner).classes:
             for base in self.program.index.mro(cls) if isinstance(cls, Class) else ():
                 for method in base.methods.values() if isinstance(base, Class) else ():
-                    if method in self.program.states and self.program.states[method].graph is not None:
+                    if method in self.program.states and self.program.states[method].passes:
                         frames[method] = frames_of(self.program).frame(method)
         return list(frames.values())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from graphmend.flow.cfg import Graph
 from graphmend.flow.values import NOTHING, Value
 from graphmend.model.module import Function
 
@@ -28,6 +27,6 @@ class State:
     compiled: bool = False
     callers: dict[Function, set[int]] = field(default_factory=dict)
     """Traced callers, with the lines of their calls."""
-    dependents: set[Function] = field(default_factory=set)
-    graph: Graph | None = None
+    dependents: dict[Function, None] = field(default_factory=dict)
+    """The functions that call it, in the order in which they were seen to."""
     passes: int = 0

@@ -6,10 +6,10 @@ fixed point is reached by comparing them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final, Union
+from typing import Final, TypeVar, Union
 
 from graphmend.model.module import Class, Function, Module
 
@@ -82,6 +82,24 @@ class Super:
 
 Target = Union[Function, Class, Module, Bound, ExternalName, TensorMethod, ObjectMethod, Super]
 ClassRef = Union[Class, ExternalName]
+Named = TypeVar("Named", bound=Target)
+
+
+def ordered(found: Collection[Named]) -> Collection[Named]:
+    """Targets or classes in an order that is the same in every run: what is followed first may leave traces."""
+    return found if len(found) < 2 else sorted(found, key=_place)
+
+
+def _place(named: Target) -> tuple[str, int, str]:
+    if isinstance(named, Bound):
+        return _place(named.function)
+    if isinstance(named, Super):
+        return _place(named.owner)
+    if isinstance(named, (Function, Class)):
+        return named.module.path, named.node.lineno, named.qualname
+    if isinstance(named, Module):
+        return named.path, 0, ""
+    return "", 0, f"{named.owner}.{named.name}" if isinstance(named, ObjectMethod) else named.name
 
 
 class _Missing:

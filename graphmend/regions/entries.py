@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from graphmend.model.index import External, Index
 from graphmend.model.module import Class, Function, Module
+from graphmend.model.tree import walk
 from graphmend.signatures import torch
 
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.compile", "graphmend.runtime.compile"})
@@ -86,7 +87,7 @@ def _compiled(index: Index, module: Module) -> Iterator[Function]:
     for function in module.functions:
         if decorator_names(index, function) & COMPILERS:
             yield function
-    for node in module.nodes:
+    for node in walk(module.tree):
         if isinstance(node, ast.Call) and node.args and _names(index, module, node.func) & COMPILERS:
             yield from _functions(index, module, node.args[0])
 
