@@ -32,7 +32,7 @@ from graphmend.fixes.total import Totality
 from graphmend.flow.effects import IMPURE, effects_of
 from graphmend.flow.frames import frames_of
 from graphmend.flow.values import MISSING, Bound, ExternalName, Kind, TensorMethod
-from graphmend.model.module import Class, Function
+from graphmend.model.module import Function
 from graphmend.model.scopes import bound_names
 from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
@@ -433,17 +433,11 @@ class Capturer:
         if not (context.conditional or ast.dump(node) in self.moved.captures):
             return
         effect = self.impurity(node)
-        if effect or self._is_answered(node):
-            what = f"reading `{ast.unparse(node)}` {effect or 'runs `__getattr__`'}"
+        if effect:
+            what = f"reading `{ast.unparse(node)}` {effect}"
             raise self.refuse(
                 Obligation.TOTAL_ARGUMENTS, f"{what}, and the call would do so another number of times", node
             )
-
-    def _is_answered(self, node: ast.Attribute) -> bool:
-        """Whether a method of the class answers for attributes that do not exist."""
-        index = self.site.program.index
-        classes = [cls for cls in self.facts.value(node.value).classes if isinstance(cls, Class)]
-        return any(index.method(cls, name) for cls in classes for name in ("__getattr__", "__getattribute__"))
 
     def _leaf(self, node: ast.Attribute, context: Context) -> None:
         """An attribute of an object that cannot travel itself: its value does, if the call may read it."""

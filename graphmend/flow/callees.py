@@ -31,6 +31,7 @@ Follow = Callable[
     [Function, "ast.expr | None", "ast.Call | None", ast.AST, Frame, "list[Frame] | None"], Iterator[Doing]
 ]
 _PLAIN_BASES = frozenset({"builtins.object", "typing.NamedTuple", "typing.Generic", "abc.ABC"})
+_WRITING = frozenset({"__setattr__", "__delattr__"})
 _ATTRIBUTE_WRITERS = frozenset({"builtins.setattr", "builtins.delattr"})
 
 
@@ -205,6 +206,10 @@ class Callees:
         if owner in ("list", "dict"):
             if name not in python.readers and name not in python.writers:
                 yield Doing(Effect.UNKNOWN, f"calls the method `{name}` of a container", node)
+        elif owner == "builtins.object":
+            if name in _WRITING:
+                attribute = _constant_text(node.args[0]) if node.args else ""
+                yield Doing(Effect.WRITES, "writes an attribute", node, attribute)
         elif owner.startswith("logging."):
             yield Doing(Effect.MESSAGE, f"logs a message (`{brief(node.func)}`)", node)
         elif self.program.torch.is_module_class(owner) and name in tables.registering:

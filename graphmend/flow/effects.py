@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from graphmend.flow.aliasing import Origin, Source, aliasing_of, bind_arguments
 from graphmend.flow.callees import Callees
 from graphmend.flow.doings import IMPURE, PARTIAL, Doing, Effect
-from graphmend.flow.failures import failures
+from graphmend.flow.failures import ends_tracing, failures
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.implicit import Implicit
 from graphmend.flow.mutation import mutations_of
@@ -130,10 +130,14 @@ class Effects:
 
     def _implicit(self, node: ast.AST, frame: Frame, callees: list[Frame] | None) -> Iterator[Doing]:
         """The effects of code that a node runs without calling it by name."""
+        if ends_tracing(frame.statement(node), frame):
+            return
         for run in self.implicit.run_by(node, frame):
             if isinstance(run, str):
                 yield Doing(Effect.UNKNOWN, run, node)
             else:
+                if not self._is_analysed(run):
+                    self.program.look_into(run)
                 yield from self._follow(run, None, None, node, frame, callees)
 
     # ---------------------------------------------------------------- called functions

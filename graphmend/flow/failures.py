@@ -32,7 +32,7 @@ def failures(node: ast.AST, frame: Frame) -> Iterator[Doing]:
             yield from _loop(node, frame)
         case ast.Assert(test=test) if frame.facts.value(test).depends_on_data:
             yield Doing(Effect.FAILS, "asserts something about the values of a tensor", node)
-        case ast.Raise() if _decided_by_data(node, frame):
+        case ast.Raise() if not ends_tracing(node, frame):
             yield Doing(Effect.FAILS, "raises depending on the values of a tensor", node)
         case _:
             for test in _tests(node):
@@ -54,10 +54,14 @@ def _tests(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _decided_by_data(node: ast.Raise, frame: Frame) -> bool:
-    """Whether a branch on a tensor's value anywhere in the function may decide that ``node`` is reached."""
+def ends_tracing(statement: ast.AST | None, frame: Frame) -> bool:
+    """Whether a statement raises and no tensor's value decides that it is reached: such a failure shows in tracing."""
+    if not isinstance(statement, ast.Raise):
+        return False
     tests = [block.test for block in frame.facts.graph.blocks if block.test is not None]
-    return id(node) in frame.facts.reached and any(frame.facts.value(test).depends_on_data for test in tests)
+    return id(statement) not in frame.facts.reached or not any(
+        frame.facts.value(test).depends_on_data for test in tests
+    )
 
 
 def _comparison(node: ast.Compare, frame: Frame) -> Iterator[Doing]:

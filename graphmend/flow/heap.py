@@ -133,9 +133,8 @@ class Heap:
                 if name in base.methods:
                     return self.bind(self.program.bindings.decorated(base.methods[name]), each.receiver)
             else:
-                method = ObjectMethod(base.name, name, each.receiver)
-                return Value(Kind.CALLABLE, targets=frozenset((method,)))
-        return UNKNOWN
+                return _external_method(base.name, name, each.receiver)
+        return _external_method("builtins.object", name, each.receiver) if hasattr(object, name) else UNKNOWN
 
     def _object_attribute(self, cls: ClassRef, holder: Value, name: str, line: int, interpreter: Interpreter) -> Value:
         if isinstance(cls, ExternalName):
@@ -146,7 +145,7 @@ class Heap:
                     return replace(TENSOR, kinds=Kind.TENSOR | Kind.NONE, leaf=True)
                 if name == "training" or name.endswith(("_features", "_size", "_dim", "_channels", "_heads")):
                     return STATIC
-            return Value(Kind.CALLABLE, targets=frozenset((ObjectMethod(cls.name, name, _as_one(holder, cls)),)))
+            return _external_method(cls.name, name, _as_one(holder, cls))
         method = self.program.index.method(cls, name)
         if method is not None:
             value = self.program.bindings.decorated(method)
@@ -236,6 +235,10 @@ class Heap:
         """The method that reading a function from an instance gives."""
         targets = frozenset(Bound(each, receiver) if isinstance(each, Function) else each for each in value.targets)
         return Value(value.kinds, targets=targets, inferred=value.inferred)
+
+
+def _external_method(owner: str, name: str, receiver: Value) -> Value:
+    return Value(Kind.CALLABLE, targets=frozenset((ObjectMethod(owner, name, receiver),)))
 
 
 def _as_one(holder: Value, cls: ClassRef) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from graphmend.flow.frames import Frame
 from graphmend.flow.program import Program
-from graphmend.flow.values import ExternalName, Kind, Value
+from graphmend.flow.values import ExternalName, Kind, ObjectMethod, Value
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function
 from graphmend.model.scopes import walk_scope
@@ -78,6 +78,9 @@ class Implicit:
         """What Python's own functions run of the objects that they are given."""
         targets = frame.facts.value(node.func).targets
         names = {target.name for target in targets if isinstance(target, ExternalName)}
+        for target in targets:
+            if isinstance(target, ObjectMethod) and target.name == _HOOKS[_GET] and node.args:
+                yield from self._looked_up(target.receiver, frame.facts.value(node.args[0]).constant)
         if names & _LOOKUPS and len(node.args) > 1:
             constant = frame.facts.value(node.args[1]).constant
             yield from self._looked_up(frame.facts.value(node.args[0]), constant)

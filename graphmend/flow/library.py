@@ -180,6 +180,8 @@ class Library:
         name, receiver = method.name, method.receiver
         if method.owner == "list":
             return _container_method(name, receiver, arguments)
+        if name == "__getattribute__" and arguments and isinstance(attr := arguments[0].constant, str):
+            return self.program.heap.read(receiver, attr, node.lineno, interpreter)
         if name == "getChild" and method.owner == "logging.Logger":
             return instance(ExternalName(method.owner))
         if self.torch.is_module_class(method.owner):

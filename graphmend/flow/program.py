@@ -143,6 +143,15 @@ class Program:
                 if dependent is not function or state.passes < 3:
                     self.enqueue(dependent)
 
+    def look_into(self, method: Function) -> None:
+        """Interpret a method that no written call reaches, called on any instance of its class."""
+        values: Environment = {parameter.arg: UNKNOWN for parameter in method.parameters}
+        if method.owner is not None and method.parameters:
+            values[method.parameters[0].arg] = instance(method.owner)
+        self.calls.join_parameters(self.state(method), values)
+        self.interpret(method)
+        self.settle()
+
     def _initial(self, state: State) -> Environment:
         return {parameter.arg: state.parameters.get(parameter.arg, UNKNOWN) for parameter in state.function.parameters}
 
