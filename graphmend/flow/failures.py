@@ -116,7 +116,7 @@ def _arithmetic(node: ast.BinOp, frame: Frame) -> Iterator[Doing]:
 
 def operation_failures(signature: Signature, operands: list[ast.expr], node: ast.Call, frame: Frame) -> Iterator[Doing]:
     """The failures and reads of a torch operation; ``operands`` begin with the receiver."""
-    name, tables = signature.name, behaviour()
+    name = signature.name
     values = [frame.facts.value(operand) for operand in operands]
     if signature.returns == "scalar":
         yield Doing(Effect.READS, f"reads the value of a tensor (`{name}`)", node)
@@ -124,11 +124,11 @@ def operation_failures(signature: Signature, operands: list[ast.expr], node: ast
         return
     elif signature.has("dynamic") or (name == "where" and len(operands) < 2) or _repeats_by_data(name, values):
         yield Doing(Effect.READS, f"has a result whose shape depends on data (`{name}`)", node)
-    elif not (signature.has("total") or signature.has("random") or name in tables.shapes_only):
+    elif not any(map(signature.has, ("total", "divides", "random"))):
         yield Doing(Effect.FAILS, f"`{name}` may fail for some values of its operands", node)
-    elif name in tables.integer_division and _may_divide_by_zero(name, node, values):
+    elif signature.has("divides") and _may_divide_by_zero(name, node, values):
         yield Doing(Effect.FAILS, f"`{name}` may divide integers by zero", node)
-    elif name not in tables.take_numbers and any(_holds_number(value) for value in values):
+    elif name not in behaviour().take_numbers and any(_holds_number(value) for value in values):
         yield Doing(Effect.FAILS, f"`{name}` may fail for a number that was read from a tensor", node)
 
 

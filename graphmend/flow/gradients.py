@@ -253,7 +253,7 @@ class Gradients:
             if signature.name in _SCALING:
                 if len(operands) != 2 or not numbers or not self.finite(numbers[0]):
                     return node
-            elif not signature.has("bounded") or signature.name in behaviour().unbounded_at_non_finite:
+            elif not signature.has("bounded"):
                 return node
             elif signature.name == "lerp" and (len(operands) < 3 or not self.finite(operands[2])):
                 return node

@@ -32,12 +32,9 @@ class DrawIf:
 class Behaviour:
     """The tables; ``behaviour.yaml`` says what each of them means."""
 
-    shapes_only: frozenset[str]
-    integer_division: frozenset[str]
     take_numbers: frozenset[str]
     draw_if: dict[str, DrawIf]
     may_return_operand: frozenset[str]
-    unbounded_at_non_finite: frozenset[str]
     no_gradient: dict[str, frozenset[int]]
     elementwise: frozenset[str]
     like_first: frozenset[str]
@@ -74,12 +71,9 @@ def behaviour() -> Behaviour:
         return frozenset(f"torch.nn.{name}" for name in modules[key])
 
     return Behaviour(
-        _names(operations, "shapes_only"),
-        _names(operations, "integer_division"),
         _names(operations, "take_numbers"),
         {name: DrawIf(*argument) for name, argument in operations["draw_if"].items()},
         _names(operations, "may_return_operand"),
-        _names(operations, "unbounded_at_non_finite"),
         {name: frozenset(positions) for name, positions in operations["no_gradient"].items()},
         _names(operations, "elementwise"),
         _names(operations, "like_first"),
