@@ -99,6 +99,7 @@ class Analysis:
         functions = list(self._functions.get(os.path.abspath(path), ()))
         if self.everywhere:
             functions += [function for function in module.functions if function not in functions]
+            functions += module.code
         for function in functions:
             failure = self.program.failures.get(function)
             if failure is not None:
@@ -153,7 +154,7 @@ class Analysis:
             impact,
             message_of(rule, match, function),
             tuple(frames),
-            rule.gb,
+            match.gb,
             fix,
             refusal,
             source_line=module.source.line(place.line),

@@ -25,18 +25,19 @@ rules:
     name: dump-in-graph
     summary: "`{dump}` breaks the graph"
     severity: note
-    gb: [GB0059]
+    gb: [GB0059, GB0007]
     torch: ">=2.1,<3"
     message: "`{callee}` breaks the graph in `{function}`"
     match:
       call:
         function: [acme.dump, "acme.debug.*"]
+        function_gb: [GB0007]
         method: write
         receiver: acme.Sink
       region: anywhere
     fix:
       transform: outline
-      with: {level: 1, loud: true, name: x}
+      with: {observes: true}
       requires: [value-unused]
     explanation: |
       ## What it does
@@ -75,18 +76,20 @@ def test_everything_in_a_pack_reaches_its_rule() -> None:
     assert (call.code, call.name, call.summary) == ("ACME7", "dump-in-graph", "`{dump}` breaks the graph")
     assert (call.severity, call.gb, call.torch, call.region) == (
         Severity.NOTE,
-        ("GB0059",),
+        ("GB0059", "GB0007"),
         ">=2.1,<3",
         Region.ANYWHERE,
     )
     assert call.message == "`{callee}` breaks the graph in `{function}`"
-    assert call.match == CallMatch(("acme.dump", "acme.debug.*"), ("write",), "acme.Sink")
+    assert call.match == CallMatch(
+        ("acme.dump", "acme.debug.*"), ("write",), "acme.Sink", ("GB0007",), ("GB0059", "GB0007")
+    )
     assert call.fix is not None
     assert (call.fix.transform, call.fix.requires) == ("outline", (Obligation.VALUE_UNUSED,))
-    assert call.fix.argument_map() == {"level": 1, "loud": True, "name": "x"}
+    assert call.fix.argument_map() == {"observes": True}
     assert call.explanation == "## What it does\n\nWords."
     first, second = call.examples
-    assert (first.bad, first.fixed, first.ok, first.line) == ("dump()  # ACME7\n", "dumped()\n", None, 24)
+    assert (first.bad, first.fixed, first.ok, first.line) == ("dump()  # ACME7\n", "dumped()\n", None, 25)
     assert (second.bad, second.fixed, second.ok) == (None, None, "pass\n")
     assert call.source == ("own.yaml", 2)
     assert pattern.match == PatternMatch("acme.choose($P, $A, $...REST)", (("P", "tensor"), ("A", "static")))
@@ -185,7 +188,23 @@ def changed(old: str, new: str) -> str:
             changed("{call: {function: f}}", "{pattern: f($X)}").replace("{transform: outline}", "{replace: g($Y)}"),
             "own.yaml:6:20: `$Y` does not occur in the pattern",
         ),
-        (changed("{transform: outline}", "{replace: g(), with: {a: 1}}"), "`with` needs a `transform`"),
+        (changed("{transform: outline}", "{replace: g(), with: {a: 1}}"), "own.yaml:6:25: `with` needs a `transform`"),
+        (
+            changed("outline", "predicate, with: {a: 1}"),
+            "own.yaml:6:33: the transform `predicate` takes nothing in `with`",
+        ),
+        (
+            changed("outline", "outline, with: {observe: true}"),
+            "own.yaml:6:38: unknown key `observe` (did you mean `observes`?)",
+        ),
+        (changed("transform: outline", "with: {loud: 1}, transform: outline"), "own.yaml:6:18: unknown key `loud`"),
+        (
+            changed("outline", "outline, with: {observes: 1}"),
+            "own.yaml:6:48: `observes` must be true or false, not `1`",
+        ),
+        (changed("outline", "outline, with: {}"), "own.yaml:6:37: `with` lacks the key `observes`"),
+        (changed("function: f", "function: f, function_gb: [GB0001]"), "`GB0001` is not in the `gb` of the rule"),
+        (changed("function: f", "function: f, method_gb: [GB0001]"), "own.yaml:5:44: `method_gb` needs a `method`"),
         (
             RULE + "    message: 'a {x}'\n",
             "own.yaml:7:14: unknown placeholder `{x}` (known here: {callee}, {function})",
@@ -238,7 +257,7 @@ def test_an_own_pack_may_not_take_a_built_in_code(tmp_path: Path) -> None:
     pack = tmp_path / "own.yaml"
     pack.write_text(FULL.replace("ACME9", "GM101"), encoding="utf-8")
     with pytest.raises(
-        PackError, match=r"own\.yaml:38: the code `GM101` is already taken by the rule at .*control_flow"
+        PackError, match=r"own\.yaml:39: the code `GM101` is already taken by the rule at .*control_flow"
     ):
         load_rules((str(pack),))
 
@@ -275,6 +294,11 @@ class TestSchema:
             RULE + "    gb: [GB17]\n",
             RULE + "    torch: '2.4'\n",
             RULE + "    examples: [{fixed: f}]\n",
+            changed("{transform: outline}", "{replace: g(), with: {observes: true}}"),
+            changed("outline", "predicate, with: {observes: true}"),
+            changed("outline", "outline, with: {observe: true}"),
+            changed("outline", "outline, with: {observes: 1}"),
+            changed("outline", "outline, with: {}"),
         ],
     )
     def test_it_refuses_what_the_loader_refuses(self, text: str) -> None:

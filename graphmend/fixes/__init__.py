@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from graphmend.findings import Fix, Refusal
 from graphmend.fixes.site import Refused, RuntimeImport, Site
 from graphmend.fixes.verify import verify_edits
+from graphmend.model.module import Code
 from graphmend.obligations import Obligation
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ TRANSFORMS: dict[str, Transform] = {
 def plan_fix(site: Site, spec: FixSpec, captures: Mapping[str, ast.expr | tuple[ast.expr, ...]]) -> Fix | Refusal:
     """The fix that a rule asks for at one site: of a named transform, or of a template over its metavariables."""
     if spec.transform is not None:
+        if isinstance(site.function, Code):
+            reason = "this runs when the module is imported, and is not compiled"
+            return Refusal(spec.transform, Obligation.SUPPORTED_FORM.value, reason)
         return TRANSFORMS[spec.transform].plan(site, spec.argument_map())
     from graphmend.fixes.template import plan_template
 

@@ -98,6 +98,24 @@ class Function:
         return f"<function {self.module.name}.{self.qualname}>"
 
 
+class Code(Function):
+    """The statements of a module or of a class body, which run when the module is imported."""
+
+    @cached_property
+    def locals(self) -> set[str]:
+        """The names of a class body; those of a module are global."""
+        return set() if self.qualname == MODULE_CODE else super().locals
+
+    @cached_property
+    def nested(self) -> dict[int, Function]:
+        """The lambdas; functions and classes are those of the module."""
+        return {key: each for key, each in super().nested.items() if isinstance(each.node, ast.Lambda)}
+
+
+MODULE_CODE = "<module>"
+"""The name of a module's own code."""
+
+
 @dataclass(eq=False)
 class Class:
     """A class of a linted file."""
@@ -162,6 +180,22 @@ class Module:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the file, a parent before its children."""
         return tuple(walk(self.tree))
+
+    @cached_property
+    def code(self) -> tuple[Code, ...]:
+        """The code that runs when the module is imported: its own, then that of each class body."""
+        bodies = [(MODULE_CODE, self.tree.body), *((cls.qualname, cls.node.body) for cls in self.classes)]
+        return tuple(self._code(name, body) for name, body in bodies)
+
+    def _code(self, name: str, body: Iterable[ast.stmt]) -> Code:
+        """Statements as a function; definitions are left out, since their names stand for the module's."""
+        statements = [
+            each for each in body if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
+        arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        line = statements[0].lineno if statements else 1
+        node = ast.FunctionDef(name=name, args=arguments, body=statements, decorator_list=[], lineno=line, col_offset=0)
+        return Code(node, self, name)
 
     @cached_property
     def rebound(self) -> frozenset[str]:

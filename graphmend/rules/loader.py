@@ -151,7 +151,23 @@ class _Reader:
             raise self.error("match", "call", "method", message="`method` needs a `receiver`")
         if "receiver" in call and "method" not in call:
             raise self.error("match", "call", "receiver", message="`receiver` needs a `method`")
-        return CallMatch(tuple(call.get("function", ())), tuple(call.get("method", ())), call.get("receiver"))
+        return CallMatch(
+            tuple(call.get("function", ())),
+            tuple(call.get("method", ())),
+            call.get("receiver"),
+            self.ids(call, "function"),
+            self.ids(call, "method"),
+        )
+
+    def ids(self, call: dict[str, Any], what: str) -> tuple[str, ...]:
+        """The graph breaks of a call of a function or method: some of the rule's."""
+        key, known = f"{what}_gb", tuple(self.raw.get("gb", ()))
+        if key in call and what not in call:
+            raise self.error("match", "call", key, message=f"`{key}` needs a `{what}`")
+        for index, each in enumerate(call.get(key, ())):
+            if each not in known:
+                raise self.error("match", "call", key, index, message=f"`{each}` is not in the `gb` of the rule")
+        return tuple(call.get(key, known))
 
     def pattern(self, raw: dict[str, Any]) -> PatternMatch:
         names = self.metavariables(raw["pattern"], "match", "pattern")
@@ -193,8 +209,6 @@ class _Reader:
         raw = self.raw.get("fix")
         if raw is None:
             return None
-        if "with" in raw and "transform" not in raw:
-            raise self.error("fix", "with", message="`with` needs a `transform`")
         replace: str | None = raw.get("replace")
         if replace is not None:
             self.check_template(replace, match)

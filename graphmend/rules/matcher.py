@@ -38,6 +38,7 @@ class Match:
         confidence: how certain the facts are.
         callee: what is called, as reports name it.
         captures: what the metavariables of a pattern stand for.
+        gb: identifiers of the graph breaks of what was matched.
     """
 
     rule: Rule
@@ -46,6 +47,7 @@ class Match:
     confidence: Confidence
     callee: str = ""
     captures: Mapping[str, ast.expr | tuple[ast.expr, ...]] = field(default_factory=dict)
+    gb: tuple[str, ...] = ()
 
 
 class Matcher:
@@ -101,7 +103,7 @@ class Matcher:
             if captures is not None and isinstance(node, (ast.expr, ast.stmt)):
                 certainty = _facts_hold(match, captures, facts)
                 if certainty is not None:
-                    yield Match(rule, node, statement, certainty, captures=captures)
+                    yield Match(rule, node, statement, certainty, captures=captures, gb=rule.gb)
 
     def _branch(
         self, facts: Facts, statement: ast.stmt, test: ast.expr, form: str, inside: ast.IfExp | None = None
@@ -112,7 +114,7 @@ class Matcher:
                 continue
             certainty = _test_holds(test, match.test, facts)
             if certainty is not None:
-                yield Match(rule, test, statement, certainty)
+                yield Match(rule, test, statement, certainty, gb=rule.gb)
 
     def _body(self, facts: Facts, statement: ast.stmt) -> str:
         """What a branch does: ``raises``, ``observes``, ``returns`` or ``other``."""
@@ -158,7 +160,8 @@ class Matcher:
             taken = [name for name in names if _takes(match, name)]
             if taken:
                 sure = len(taken) == len(value.targets) and not value.may(Kind.UNKNOWN) and not value.inferred
-                yield Match(rule, call, statement, Confidence.HIGH if sure else Confidence.MEDIUM, _spelled(call))
+                confidence = Confidence.HIGH if sure else Confidence.MEDIUM
+                yield Match(rule, call, statement, confidence, _spelled(call), gb=_ids(rule, match, taken))
 
 
 def callee_names(value: Value) -> Iterator[str]:
@@ -192,6 +195,14 @@ def _takes(match: CallMatch, name: str) -> bool:
     owner, _, method = name.rpartition(".")
     receiver = "torch.Tensor" if match.receiver == "tensor" else match.receiver
     return bool(match.methods) and owner == receiver and match.takes_method(method)
+
+
+def _ids(rule: Rule, match: CallMatch, names: Sequence[str]) -> tuple[str, ...]:
+    """The graph breaks of a call of one of some functions and methods, in the order of the rule's."""
+    found: set[str] = set()
+    for name in names:
+        found.update(match.function_gb if match.takes_function(name) else match.method_gb)
+    return tuple(each for each in rule.gb if each in found)
 
 
 def _spelled(call: ast.Call) -> str:

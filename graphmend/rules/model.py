@@ -40,11 +40,15 @@ class CallMatch:
         functions: qualified names (``warnings.warn``); a trailing ``.*`` stands for every function of a module.
         methods: names of methods; ``*`` stands for every method.
         receiver: the qualified name of the class whose instances have the methods, or a fact (``tensor``).
+        function_gb: identifiers of the graph breaks of a call of one of the functions.
+        method_gb: identifiers of the graph breaks of a call of one of the methods.
     """
 
     functions: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     receiver: str | None = None
+    function_gb: tuple[str, ...] = ()
+    method_gb: tuple[str, ...] = ()
 
     def takes_function(self, qualified: str) -> bool:
         """Whether a call of the function with this qualified name matches."""
@@ -84,11 +88,11 @@ class FixSpec:
     """
 
     transform: str | None = None
-    arguments: tuple[tuple[str, str | int | float | bool], ...] = ()
+    arguments: tuple[tuple[str, bool], ...] = ()
     replace: str | None = None
     requires: tuple[Obligation, ...] = ()
 
-    def argument_map(self) -> Mapping[str, str | int | float | bool]:
+    def argument_map(self) -> Mapping[str, bool]:
         """The arguments by name."""
         return dict(self.arguments)
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from graphmend.errors import PackError, did_you_mean
-from graphmend.rules.schema import Free, ListOf, Record, Shape, Text, Value
+from graphmend.rules.schema import Following, Free, ListOf, Record, Shape, Text, Truth
 
 Path = tuple[str | int, ...]
 """The way from the top of a document to a value: keys and indices."""
@@ -87,14 +87,16 @@ class Document:
         match shape:
             case Text():
                 return self._text(node, shape, at, what)
-            case Value():
-                return self._scalar(node, at, what)
+            case Truth():
+                return self._truth(node, at, what)
             case ListOf():
                 return self._list(node, shape, at, what)
             case Record():
                 return self._record(node, shape, at, what)
             case Free():
                 return self._free(node, shape, at, what)
+            case Following():
+                raise AssertionError("a shape that is only known where its mapping is read")
 
     def _text(self, node: yaml.Node, shape: Text, at: Path, what: str) -> str:
         if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_TAG}str":
@@ -109,14 +111,10 @@ class Document:
             raise self.error(at, f"{what} is empty")
         return text
 
-    def _scalar(self, node: yaml.Node, at: Path, what: str) -> str | int | float | bool:
-        if not isinstance(node, yaml.ScalarNode) or node.tag == f"{_TAG}null":
-            raise self.error(at, f"{what} must be a string, number or truth value, not {_describe(node)}")
-        try:
-            value = yaml.SafeLoader("").construct_object(node)
-        except ValueError as error:
-            raise self.error(at, f"{what}: {error}") from None
-        return value if isinstance(value, (str, int, float, bool)) else str(node.value)
+    def _truth(self, node: yaml.Node, at: Path, what: str) -> bool:
+        if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_TAG}bool":
+            raise self.error(at, f"{what} must be true or false, not {_describe(node)}")
+        return bool(yaml.SafeLoader("").construct_yaml_bool(node))
 
     def _list(self, node: yaml.Node, shape: ListOf, at: Path, what: str) -> list[Any]:
         if not isinstance(node, yaml.SequenceNode):
@@ -129,11 +127,18 @@ class Document:
 
     def _record(self, node: yaml.Node, shape: Record, at: Path, what: str) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        following: list[tuple[str, yaml.Node, Following]] = []
         for key, child in self._items(node, at, what):
             if key not in shape.fields:
                 hint = did_you_mean(key, shape.fields) or f"known keys: {', '.join(shape.fields)}"
                 raise self.error((*at, key), f"unknown key `{key}`", hint)
-            result[key] = self._read(child, shape.fields[key].shape, (*at, key), f"`{key}`")
+            each = shape.fields[key].shape
+            if isinstance(each, Following):
+                following.append((key, child, each))
+            else:
+                result[key] = self._read(child, each, (*at, key), f"`{key}`")
+        for key, child, rule in following:
+            result[key] = self._read(child, self._followed(key, rule, result, at), (*at, key), f"`{key}`")
         for key, field in shape.fields.items():
             if field.required and key not in result:
                 raise self.error(at, f"{what} lacks the key `{key}`")
@@ -144,6 +149,15 @@ class Document:
         if len(present) > 1 and not shape.several:
             raise self.error((*at, present[1]), f"{what} takes only one of {wanted}")
         return result
+
+    def _followed(self, key: str, shape: Following, values: dict[str, Any], at: Path) -> Record:
+        """The shape of the key ``key``, which another key decides."""
+        if shape.key not in values:
+            raise self.error((*at, key), f"`{key}` needs a `{shape.key}`")
+        value = values[shape.key]
+        if value not in shape.shapes:
+            raise self.error((*at, key), f"the {shape.key} `{value}` takes nothing in `{key}`")
+        return shape.shapes[value]
 
     def _free(self, node: yaml.Node, shape: Free, at: Path, what: str) -> dict[str, Any]:
         result: dict[str, Any] = {}

@@ -47,8 +47,8 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Value:
-    """A string, number or truth value."""
+class Truth:
+    """A truth value."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,32 @@ class Free:
 
     keys: str
     what: str
-    value: Text | Value
+    value: Text
+
+
+@dataclass(frozen=True)
+class Following:
+    """A mapping whose keys follow from the value of another key of the mapping around it."""
+
+    key: str
+    """The other key."""
+    shapes: Mapping[str, Record]
+    """The mapping for each value of the other key that allows one."""
 
 
 @dataclass(frozen=True)
 class Field:
     """One key of a mapping."""
 
-    shape: Text | Value | ListOf | Record | Free
+    shape: Text | Truth | ListOf | Record | Free | Following
     doc: str
     required: bool = False
 
 
-Shape = Text | Value | ListOf | Record | Free
+Shape = Text | Truth | ListOf | Record | Free | Following
 
 _qualified = Text(pattern=QUALIFIED, what="a qualified name like `warnings.warn`")
+_ids = ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`"))
 _line = Text()
 
 BRANCH = Record(
@@ -114,6 +125,8 @@ CALL = Record(
             "Names of methods of `receiver`; `*` stands for each method.",
         ),
         "receiver": Field(_qualified, "The class whose instances have the methods, or a fact like `tensor`."),
+        "function_gb": Field(_ids, "Those of the rule's ids that a call of a function has; all when left out."),
+        "method_gb": Field(_ids, "Those of the rule's ids that a call of a method has; all when left out."),
     },
     one_of=("function", "method"),
     several=True,
@@ -131,10 +144,17 @@ MATCH = Record(
     },
     one_of=("branch", "call", "pattern"),
 )
+ARGUMENTS = {
+    "outline": Record(
+        {"observes": Field(Truth(), "The matched call only prints, logs or warns, whatever it calls.", required=True)}
+    ),
+}
+"""The arguments of each transform that takes some."""
+
 FIX = Record(
     {
         "transform": Field(Text(choices=TRANSFORMS), "The name of a verified transform."),
-        "with": Field(Free(r"[a-z][a-z0-9_-]*", "the name of an argument", Value()), "Arguments of the transform."),
+        "with": Field(Following("transform", ARGUMENTS), "Arguments of the transform."),
         "replace": Field(_line, "Python code over the pattern's metavariables; unsafe unless a transform is named."),
         "requires": Field(ListOf(Text(choices=OBLIGATIONS)), "The obligations that must hold."),
     },
@@ -161,9 +181,7 @@ RULE = Record(
         "name": Field(Text(pattern=NAME, what="kebab-case"), "Unique name.", required=True),
         "summary": Field(_line, "One line that says what is reported.", required=True),
         "severity": Field(Text(choices=SEVERITIES), "`impact` (follows each finding's impact) when left out."),
-        "gb": Field(
-            ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`")), "Ids in Dynamo's graph-break registry."
-        ),
+        "gb": Field(_ids, "Ids in Dynamo's graph-break registry."),
         "torch": Field(Text(pattern=VERSIONS, what="version bounds like `>=2.4,<3`"), "Versions in which it breaks."),
         "message": Field(
             _line, "Text of a finding, with `{callee}`, `{test}`, `{function}` or metavariables; else the summary."
@@ -196,8 +214,8 @@ def _schema(shape: Shape) -> dict[str, object]:
             return {"type": "string", "pattern": f"^({pattern})$"}
         case Text():
             return {"type": "string", "pattern": r"\S"}
-        case Value():
-            return {"type": ["string", "number", "boolean"]}
+        case Truth():
+            return {"type": "boolean"}
         case ListOf(item=item, or_single=or_single):
             listed = {"type": "array", "items": _schema(item), "minItems": 1}
             return {"anyOf": [_schema(item), listed]} if or_single else listed
@@ -208,6 +226,8 @@ def _schema(shape: Shape) -> dict[str, object]:
                 "additionalProperties": False,
                 "minProperties": 1,
             }
+        case Following():
+            return {"type": "object"}
         case Record(fields=fields):
             return _object(shape, fields)
 
@@ -223,7 +243,23 @@ def _object(shape: Record, fields: Mapping[str, Field]) -> dict[str, object]:
         result["required"] = required
     if shape.one_of:
         result["anyOf" if shape.several else "oneOf"] = [{"required": [key]} for key in shape.one_of]
+    for key, field in fields.items():
+        if isinstance(field.shape, Following):
+            result |= _following(key, field.shape)
     return result
+
+
+def _following(key: str, shape: Following) -> dict[str, object]:
+    """What holds of a mapping in which ``key`` follows from another key."""
+
+    def when(values: list[str]) -> dict[str, object]:
+        return {"properties": {shape.key: {"enum": values}}, "required": [shape.key]}
+
+    alone = {"if": when(list(shape.shapes)), "else": {"properties": {key: False}}}
+    each = [
+        {"if": when([value]), "then": {"properties": {key: _schema(record)}}} for value, record in shape.shapes.items()
+    ]
+    return {"allOf": [alone, *each]}
 
 
 def main() -> None:

@@ -1,0 +1,145 @@
+"""What rules match, seen through a whole run: the place, the ids, and how often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmend import engine
+from graphmend.config import Config
+from graphmend.findings import Finding, Report
+
+OWN = """\
+rules:
+  - code: OWN1
+    name: own-call
+    summary: no sleeping
+    match: {call: {function: time.sleep}, region: anywhere}
+    fix: {transform: outline}
+  - code: OWN2
+    name: own-pattern
+    summary: no old name
+    match: {pattern: "helpers.old($X)", region: anywhere}
+    fix: {replace: "helpers.new($X)"}
+  - code: OWN3
+    name: own-statement
+    summary: no such constant
+    match: {pattern: "LIMIT = $X", region: anywhere}
+    refusal: {obligation: supported-form, reason: take it out}
+"""
+
+
+@pytest.fixture
+def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(OWN)
+
+    def run(text: str, *, own: bool = False, fix: bool = False) -> Report:
+        (tmp_path / "model.py").write_text(text)
+        config = Config(root=str(tmp_path), packs=("own.yaml",) if own else ())
+        return engine.run(engine.Request(("model.py",), config, fix=fix, unsafe=fix))
+
+    return run
+
+
+def places(report: Report) -> list[tuple[int, str]]:
+    assert report.errors == ()
+    return [(finding.range.line, finding.rule) for finding in report.findings]
+
+
+ANYWHERE = """\
+import time
+import helpers
+
+time.sleep(1)
+LIMIT = helpers.old(3)
+if LIMIT:
+    time.sleep(2)
+try:
+    def pause():
+        time.sleep(3)
+except NameError:
+    pass
+
+
+class Settings:
+    LIMIT = helpers.old(time.sleep(4))
+    if LIMIT:
+        time.sleep(5)
+
+    class Inner:
+        time.sleep(6)
+
+    def method(self):
+        time.sleep(7)
+
+
+for each in range(3):
+    time.sleep(each)
+with open("a") as file:
+    show = [time.sleep(each) for each in file]
+"""
+
+
+def test_rules_for_anywhere_see_modules_and_classes(lint) -> None:  # type: ignore[no-untyped-def]
+    report = lint(ANYWHERE, own=True)
+    assert places(report) == [
+        (4, "OWN1"),
+        (5, "OWN3"),
+        (5, "OWN2"),
+        (7, "OWN1"),
+        (10, "OWN1"),
+        (16, "OWN3"),
+        (16, "OWN2"),
+        (16, "OWN1"),
+        (18, "OWN1"),
+        (21, "OWN1"),
+        (24, "OWN1"),
+        (28, "OWN1"),
+        (30, "OWN1"),
+    ]
+    first: Finding = report.findings[0]
+    assert [(frame.line, frame.function) for frame in first.region] == [(4, "<module>")]
+    assert first.refusal is not None
+    assert "imported" in first.refusal.reason
+
+
+def test_a_template_mends_modules_and_classes(lint) -> None:  # type: ignore[no-untyped-def]
+    (fixed,) = lint(ANYWHERE, own=True, fix=True).fixed
+    assert fixed.after == ANYWHERE.replace("helpers.old", "helpers.new")
+
+
+def test_the_built_in_rules_stay_inside_regions(lint) -> None:  # type: ignore[no-untyped-def]
+    assert places(lint("import torch\nprint(1)\n\n\nclass Model:\n    print(2)\n", own=True)) == []
+
+
+LOGGING = """\
+import logging
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Model(nn.Module):
+    def forward(self, x, log: logging.Logger):
+        x = torch.relu(x)
+        logger.info("a")
+        logging.info("b")
+        logger.warning_once("c")
+        log.error("d")
+        (logging.debug if self.training else logger.debug)("e")
+        return x
+"""
+
+
+def test_each_call_into_logging_has_the_id_of_its_kind(lint) -> None:  # type: ignore[no-untyped-def]
+    method, function = ("GB0291",), ("GB4841",)
+    assert [(finding.range.line, finding.gb) for finding in lint(LOGGING).findings] == [
+        (11, method),
+        (12, function),
+        (13, method),
+        (14, method),
+        (15, method + function),
+    ]
