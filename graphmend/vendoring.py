@@ -11,8 +11,9 @@ from graphmend.discover import display_path
 from graphmend.errors import UserError
 from graphmend.findings import RuntimeCopy
 from graphmend.fixes.site import RuntimeImport
+from graphmend.model.index import RUNTIME_COPY
 
-_FILE = "_graphmend.py"
+_FILE = f"{RUNTIME_COPY}.py"
 INSTALLED = RuntimeImport("import graphmend", "graphmend")
 
 

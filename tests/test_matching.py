@@ -143,3 +143,67 @@ def test_each_call_into_logging_has_the_id_of_its_kind(lint) -> None:  # type: i
         (14, method),
         (15, method + function),
     ]
+
+
+VENDORED = """\
+import torch
+from torch import nn
+
+{statement}
+
+
+@{effect}
+def _print_model(x):
+    print("x", x)
+
+
+def helper(x):
+    {effect_owner}select(x.sum() > 0, lambda: _print_model(x), lambda: None)
+    return x
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        _print_model(x.mean())
+        if (x > 0).all():  # the message goes out first
+            _print_model(x)
+        return helper(torch.relu(x))
+"""
+
+
+@pytest.mark.parametrize("package", [False, True])
+@pytest.mark.parametrize(
+    ("statement", "owner"),
+    [
+        ("from . import _graphmend as graphmend", "graphmend."),
+        ("from ._graphmend import effect, select", ""),
+        ("from .. import _graphmend", "_graphmend."),
+        ("from .._graphmend import effect, select", ""),
+        ("import _graphmend as graphmend", "graphmend."),
+        ("import graphmend", "graphmend."),
+    ],
+)
+def test_a_vendored_runtime_is_known_where_its_file_is_missing(
+    statement: str, owner: str, package: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "pkg" / "inner"
+    folder.mkdir(parents=True)
+    if package:
+        (tmp_path / "pkg" / "__init__.py").touch()
+        (folder / "__init__.py").touch()
+    text = VENDORED.format(statement=statement, effect=f"{owner}effect", effect_owner=owner)
+    (folder / "model.py").write_text(text)
+    report = engine.run(engine.Request(("pkg",), Config(root=str(tmp_path)), fix=True))
+    # The branch in which an effect is called has no fix; the effect itself is no finding.
+    assert {finding.rule for finding in report.findings} <= {"GM101"}
+    assert report.errors == ()
+    assert report.fixed == ()
+
+
+def test_a_module_that_is_there_is_what_its_file_says(lint, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "_graphmend.py").write_text("def effect(function):\n    return function\n")
+    text = VENDORED.format(
+        statement="import _graphmend as graphmend", effect="graphmend.effect", effect_owner="graphmend."
+    )
+    assert "GM301" in {finding.rule for finding in lint(text).findings}

@@ -35,6 +35,8 @@ class ModuleValue:
 Definition = Union[External, Module, Function, Class, ModuleValue]
 
 ANY = "*"
+RUNTIME_COPY = "_graphmend"
+"""The name of the module that holds a vendored runtime."""
 _DEFINED = re.compile(rb"^[ \t]*(?:class|def|async def)?[ \t]*(\w+)[ \t]*[:=(]", re.MULTILINE)
 _MAX_HOPS = 12
 
@@ -129,6 +131,9 @@ class Index:
         module = self.find_module(dotted)
         if module is not None:
             return (module,)
+        missing = self._missing_runtime(dotted)
+        if missing is not None:
+            return (External(missing),)
         head, _, tail = dotted.rpartition(".")
         if not head:
             return (External(dotted),)
@@ -136,6 +141,13 @@ class Index:
         for owner in self.resolve(head):
             found += self.member(owner, tail)
         return tuple(dict.fromkeys(found))
+
+    def _missing_runtime(self, dotted: str) -> str | None:
+        """The name that something of a vendored runtime has in ``graphmend``, if the copy is not among the files."""
+        copy, found, name = f".{dotted}.".partition(f".{RUNTIME_COPY}.")
+        if not found or self.find_module(f"{copy}.{RUNTIME_COPY}".lstrip(".")) is not None:
+            return None
+        return f"graphmend.{name}".rstrip(".")
 
     def member(self, owner: Definition, name: str) -> tuple[Definition, ...]:
         """What the attribute ``name`` of a module or external object stands for."""
