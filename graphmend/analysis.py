@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphmend.config import AssumeCallers, Config
@@ -29,7 +29,8 @@ from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
 from graphmend.regions.impact import impact_of, parents_of
 from graphmend.rules.matcher import Match, Matcher
-from graphmend.rules.model import Rule
+from graphmend.rules.model import BranchMatch, Rule
+from graphmend.rules.select import ignored_codes
 
 _SEVERITY = {
     Impact.SKIPS_FRAME: Severity.ERROR,
@@ -120,13 +121,29 @@ class Analysis:
         if not matches:
             return
         parents = parents_of(function)
-        for match in _one_each(matches):
-            site = Site(
+
+        def site_of(match: Match) -> Site:
+            return Site(
                 self.program, function, facts, match.statement, match.node, parents, runtime, self.config.torchscript
             )
-            yield Lead(self._finding(site, match), *function.module.source.span(match.statement))
 
-    def _finding(self, site: Site, match: Match) -> Finding:
+        found = list(_one_each(matches))
+        held = held_messages(found, self._shown(function.module, found), parents)
+        inside = {id(message) for messages in held.values() for message in messages}
+        for match in found:
+            if id(match) not in inside:
+                messages = [(site_of(message), message) for message in held.get(id(match), ())]
+                finding = self._finding(site_of(match), match, messages)
+                yield Lead(finding, *function.module.source.span(match.statement))
+
+    def _shown(self, module: Module, matches: Iterable[Match]) -> list[Match]:
+        """The matches in a file that the settings let be reported."""
+        silenced = ignored_codes(os.path.abspath(module.path).replace(os.sep, "/"), self.config)
+        least = self.config.min_confidence.rank
+        return [m for m in matches if m.confidence.rank <= least and not m.rule.code.startswith(silenced)]
+
+    def _finding(self, site: Site, match: Match, messages: Sequence[tuple[Site, Match]]) -> Finding:
+        """What is reported of a match; ``messages`` are those that its branch holds."""
         function, rule = site.function, match.rule
         module = function.module
         place = place_of(module, match)
@@ -144,6 +161,9 @@ class Analysis:
             lambda expression: _traces_through(site.facts, expression),
         )
         fix, refusal = self._plan(site, match)
+        if fix is None:
+            fix = self._first_step(site, messages)
+            refusal = refusal if fix is None else None
         return Finding(
             rule.code,
             rule.name,
@@ -160,6 +180,14 @@ class Analysis:
             source_line=module.source.line(place.line),
         )
 
+    def _first_step(self, site: Site, messages: Sequence[tuple[Site, Match]]) -> Fix | None:
+        """The fix that takes a message out of a branch, after which there may be one for the branch itself."""
+        for each, message in messages:
+            fix, _ = self._plan(each, message)
+            if fix is not None and _leaves(fix, each.source.span(each.statement), each.source.span(site.statement)):
+                return fix
+        return None
+
     def _plan(self, site: Site, match: Match) -> tuple[Fix | None, Refusal | None]:
         rule = match.rule
         if rule.fix is None:
@@ -173,6 +201,47 @@ class Analysis:
             changes = "what an exception leaves behind, where a caller out of sight catches it inside the region"
             plan = replace(plan, applicability=Applicability.UNSAFE, changes=plan.changes or changes)
         return plan, None
+
+
+def _leaves(fix: Fix, message: tuple[int, int], branch: tuple[int, int]) -> bool:
+    """Whether a fix changes more of a branch than the message in it."""
+    return any(
+        branch[0] <= edit.start <= edit.end <= branch[1] and not (message[0] <= edit.start and edit.end <= message[1])
+        for edit in fix.edits
+    )
+
+
+def held_messages(
+    matches: Iterable[Match], shown: Iterable[Match], parents: Mapping[int, ast.AST]
+) -> dict[int, list[Match]]:
+    """The messages among some matches that are part of a branch, by the identity of the branch's match.
+
+    A branch on a tensor and the message in it are one break: where the branch is not taken there is nothing else, and
+    once the branch is mended the message shows by itself if it still breaks.
+
+    Args:
+        matches: all that was found in a function.
+        shown: those of them that are reported.
+        parents: the parent of every node of the function.
+    """
+    branches = {id(parents.get(id(m.node))): m for m in shown if isinstance(m.rule.match, BranchMatch)}
+    held: dict[int, list[Match]] = {}
+    for match in matches:
+        branch = _branch_around(match, parents, branches) if match.rule.observes else None
+        if branch is not None:
+            held.setdefault(id(branch), []).append(match)
+    return held
+
+
+def _branch_around(match: Match, parents: Mapping[int, ast.AST], branches: Mapping[int, Match]) -> Match | None:
+    """The innermost of some branches that decides whether a match is reached."""
+    child: ast.AST = match.node
+    parent = parents.get(id(child))
+    while parent is not None:
+        if id(parent) in branches and child is not getattr(parent, "test", None):
+            return branches[id(parent)]
+        child, parent = parent, parents.get(id(parent))
+    return None
 
 
 def _one_each(matches: Sequence[Match]) -> Iterator[Match]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphmend import engine
 from graphmend.config import Config
 from graphmend.findings import Finding, Report
+from graphmend.globs import Globs
 
 OWN = """\
 rules:
@@ -207,3 +209,74 @@ def test_a_module_that_is_there_is_what_its_file_says(lint, tmp_path: Path) -> N
         statement="import _graphmend as graphmend", effect="graphmend.effect", effect_owner="graphmend."
     )
     assert "GM301" in {finding.rule for finding in lint(text).findings}
+
+
+BRANCHES = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, y, names: list):
+        x = torch.relu(x)
+        if x.sum() > 0:
+            print("only a message")
+        if (x < 0).any():
+            print("before an error")
+            raise ValueError("negative")
+        if x.sum() > 1:
+            print("leaves the branch")
+            x = torch.tanh(x)
+        if x.sum() > 2:
+            names.append("a")
+            print("stays")
+            x = x * 2
+        elif self.training:
+            print("an arm that the tensor decides")
+        if self.training:
+            print("a branch that tracing decides")
+        print("all") if x.sum() > 3 else None
+        if y > 0:
+            print("y is taken for a tensor")
+        return x
+"""
+
+
+def test_a_branch_and_the_message_in_it_are_one_finding(lint) -> None:  # type: ignore[no-untyped-def]
+    report = lint(BRANCHES)
+    assert places(report) == [
+        (8, "GM104"),
+        (10, "GM201"),
+        (13, "GM101"),
+        (16, "GM101"),
+        (23, "GM301"),
+        (24, "GM102"),
+        (25, "GM104"),
+    ]
+    fixable = [finding.range.line for finding in report.findings if finding.fix is not None]
+    assert fixable == [8, 10, 13, 23, 25]
+
+
+def test_a_message_that_leaves_its_branch_is_the_first_step_of_the_fix(lint) -> None:  # type: ignore[no-untyped-def]
+    (fixed,) = lint(BRANCHES, fix=True).fixed
+    assert 'if condition:\n        print("leaves the branch")' in fixed.after
+    assert "x = graphmend.select(condition, lambda: torch.tanh(x), lambda: x" in fixed.after
+    assert '            print("stays")' in fixed.after
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"select": ("GM301",)},
+        {"ignore": ("GM1",)},
+        {"per_file_ignores": ((Globs("/", ("model.py",)), ("GM104",)),)},
+    ],
+)
+def test_a_message_in_a_branch_that_is_not_reported_is_reported(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(BRANCHES)
+    report = engine.run(engine.Request(("model.py",), Config(root=str(tmp_path), **settings)))
+    assert (9, "GM301") in places(report)
+    assert (8, "GM104") not in places(report)

@@ -158,6 +158,11 @@ class Rule:
     examples: tuple[Example, ...]
     source: tuple[str, int]
 
+    @property
+    def observes(self) -> bool:
+        """Whether it reports calls that only print, log or warn."""
+        return isinstance(self.match, CallMatch) and self.fix is not None and self.fix.transform == "outline"
+
 
 @dataclass(frozen=True, slots=True)
 class RulePack:
