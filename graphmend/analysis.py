@@ -22,6 +22,7 @@ from graphmend.findings import (
 )
 from graphmend.fixes import plan_fix
 from graphmend.fixes.site import RuntimeImport, Site
+from graphmend.flow.absent import facts_of_tracing
 from graphmend.flow.interpreter import Facts
 from graphmend.flow.program import Program
 from graphmend.flow.values import ExternalName, Value
@@ -120,6 +121,10 @@ class Analysis:
         ]
         if not matches:
             return
+        seen = facts_of_tracing(self.program, facts)
+        if seen is not facts:
+            alive = {(id(match.node), match.rule.code) for match in self.matcher.matches(self.program, seen)}
+            matches = [match for match in matches if (id(match.node), match.rule.code) in alive]
         parents = parents_of(function)
 
         def site_of(match: Match) -> Site:

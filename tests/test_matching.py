@@ -280,3 +280,123 @@ def test_a_message_in_a_branch_that_is_not_reported_is_reported(
     report = engine.run(engine.Request(("model.py",), Config(root=str(tmp_path), **settings)))
     assert (9, "GM301") in places(report)
     assert (8, "GM104") not in places(report)
+
+
+ABSENT = """\
+import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    bias = None
+
+    def __init__(self, k):
+        super().__init__()
+        self.register_buffer("mask", None)
+        self.register_parameter("shift", None)
+        self.scale = None
+        self.k = 3
+
+
+class Model(Base):
+    def forward(self, x):
+        x = torch.relu(x)
+        if self.mask is not None and self.mask.sum() > 3:
+            x = x + 1
+        if self.shift is not None:
+            if self.shift.sum() > 3:
+                print(x)
+        y = x if self.scale is None or self.scale.sum() > 3 else -x
+        if self.bias is not None:
+            x = x * self.bias.mean()
+            if self.bias.any():
+                print(x)
+        if self.k > 3:
+            print("k")
+        return x + y
+"""
+
+
+def test_what_is_none_for_good_is_not_there(lint) -> None:  # type: ignore[no-untyped-def]
+    assert places(lint(ABSENT)) == [(30, "GM301")], "a number is what a user of the class may set"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("mask", "m.mask = torch.ones(3)"),
+        ("mask", "def set(m, x):\n    m.a, m.mask = x"),
+        ("mask", "def set(m, x):\n    for m.mask in x:\n        pass"),
+        ("mask", "setattr(m, 'mask', torch.ones(3))"),
+        ("mask", "def set(m, name, x):\n    setattr(m, name, x)"),
+        ("mask", "m.register_buffer('mask', torch.ones(3))"),
+        ("mask", "m._buffers['mask'] = torch.ones(3)"),
+        ("mask", "class Other(Model):\n    def set(self, x):\n        self.mask = x"),
+        (
+            "mask",
+            "class Mid(Base):\n    pass\n\n\nclass Other(Mid):\n    def set(self, **x):\n        vars(self).update(x)",
+        ),
+        ("mask", "class Other(Model):\n    def set(self, x):\n        self.mask: torch.Tensor = x"),
+        ("mask", "class Other(Model):\n    mask = torch.ones(3)"),
+        ("mask", "class Other(Model):\n    @property\n    def mask(self):\n        return torch.ones(3)"),
+        ("mask", "m.mask = None if 1 else torch.ones(3)"),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_something_may_set_is_there(
+    name: str, more: str, apart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(ABSENT + ("" if apart else f"\n\n{more}\n"))
+    head = "import torch\nfrom model import Base, Model\n\nm = Model(3)\n"
+    (tmp_path / "other.py").write_text(f"{head}{more}\n" if apart else head)
+    report = engine.run(engine.Request((".",), Config(root=str(tmp_path))))
+    assert ("model.py", 19, "GM101") in [(each.path, each.range.line, each.rule) for each in report.findings]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "class Unrelated:\n    def set(self, x):\n        self.mask = x\n",
+        'def show(m):\n    m.mask = None\n    return hasattr(m, "x") and m.mask == 3 and "mask" in vars',
+    ],
+)
+def test_what_others_have_does_not_matter(more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(ABSENT)
+    (tmp_path / "other.py").write_text(f"import torch\n\n\n{more}\n")
+    report = engine.run(engine.Request((".",), Config(root=str(tmp_path))))
+    assert places(report) == [(30, "GM301")]
+
+
+def test_a_parameter_of_the_constructor_is_no_constant(lint) -> None:  # type: ignore[no-untyped-def]
+    text = ABSENT.replace('"mask", None', '"mask", torch.ones(3) if k else None')
+    assert (19, "GM101") in places(lint(text))
+
+
+def test_dead_code_is_no_proof(lint) -> None:  # type: ignore[no-untyped-def]
+    """A user may set the attribute after all; what happens then has to be what happened before."""
+    text = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hook = None
+
+    def double(self, x):
+        if self.hook is not None:
+            self.hook(x)
+        return x * 2
+
+    def forward(self, x):
+        x = torch.relu(x)
+        if x.sum() > 0:
+            x = self.double(x)
+        return x
+"""
+    (finding,) = lint(text).findings
+    assert finding.refusal is not None
+    assert finding.refusal.obligation == "pure-arms"

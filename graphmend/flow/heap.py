@@ -185,6 +185,11 @@ class Heap:
             known = self._cache[key] = join_all(values)
         return known
 
+    def written(self, cls: Class, name: str) -> Value:
+        """The join of everything that methods are known to write to an attribute of a class's instances."""
+        bases = [base for base in self.program.index.mro(cls) if isinstance(base, Class)]
+        return join_all(self.attributes.get((base, name), NOTHING) for base in bases)
+
     def class_value(self, cls: Class, name: str) -> Value | None:
         """The value of a class-level assignment, looked up through the bases."""
         for base in self.program.index.mro(cls):

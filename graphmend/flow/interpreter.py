@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
 from graphmend.flow.values import (
+    ABSENT,
     MISSING,
     NONE,
     NOTHING,
@@ -56,6 +57,8 @@ class Facts:
     """Identities of the statements that can run while tracing."""
     kept: list[ast.AST] = field(default_factory=list)
     """Nodes made on the way, kept alive because ``values`` goes by identity."""
+    absent: frozenset[int] = frozenset()
+    """Attributes that tracing finds to be ``None``, by the identity of their nodes."""
 
     def value(self, node: ast.AST) -> Value:
         """The value of an expression; ``NOTHING`` if tracing does not reach it."""
@@ -376,12 +379,15 @@ class Interpreter:
         return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
     def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
-        if self.dotted:
+        if self.dotted and (self.facts is None or id(node) not in self.facts.absent):
             key = _path(node)
             if key and key in env:
                 self.eval(node.value, env)
                 return env[key]
-        return self.program.heap.read(self.eval(node.value, env), node.attr, node.lineno, self)
+        holder = self.eval(node.value, env)
+        if self.facts is not None and id(node) in self.facts.absent:
+            return ABSENT
+        return self.program.heap.read(holder, node.attr, node.lineno, self)
 
     def _subscript(self, node: ast.Subscript, env: Environment) -> Value:
         return self.item(self.eval(node.value, env), self.eval(node.slice, env), node)
@@ -605,6 +611,8 @@ class Interpreter:
 def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
     """The value of one comparison."""
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if ABSENT in (left, right) and left.kinds == right.kinds:
+            return replace(STATIC, constant=isinstance(op, ast.Is), traced=True)
         return STATIC
     if isinstance(op, (ast.In, ast.NotIn)):
         inside = right.element if right.may(Kind.CONTAINER) else None

@@ -155,10 +155,15 @@ class Program:
     def _initial(self, state: State) -> Environment:
         return {parameter.arg: state.parameters.get(parameter.arg, UNKNOWN) for parameter in state.function.parameters}
 
-    def facts(self, function: Function) -> Facts:
-        """Interpret a function once more and keep the value of each of its expressions."""
+    def facts(self, function: Function, absent: frozenset[int] = frozenset()) -> Facts:
+        """Interpret a function once more and keep the value of each of its expressions.
+
+        Args:
+            function: the function.
+            absent: attributes in it that tracing finds to be ``None``, by the identity of their nodes.
+        """
         state = self.state(function)
-        facts = Facts(function, self.graph(function))
+        facts = Facts(function, self.graph(function), absent=absent)
         self.active.append(function)
         try:
             Interpreter(self, function, self._initial(state), facts).run(facts.graph)

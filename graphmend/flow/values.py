@@ -200,6 +200,8 @@ class Value:
 NOTHING = Value(Kind.NOTHING)
 UNKNOWN = Value(Kind.UNKNOWN)
 NONE = Value(Kind.NONE, constant=None)
+ABSENT = Value(Kind.NONE, constant=None, traced=True)
+"""A ``None`` that tracing decides conditions by."""
 STATIC = Value(Kind.STATIC)
 SIZE = Value(Kind.SIZE)
 SCALAR = Value(Kind.SCALAR)
@@ -269,7 +271,9 @@ def join(a: Value, b: Value) -> Value:
     if a == b:
         return a
     kinds = a.kinds | b.kinds
-    traced = (a.traced or b.traced) and all(value.traced or value.constant is False for value in (a, b))
+    traced = (a.traced or b.traced) and all(
+        value.constant is not None and (value.traced or value.constant is False) for value in (a, b)
+    )
     # A helper that wraps the compiler's own answer ("return is_compiling()", else "return False" where torch is too old
     # to ask) answers what the compiler does: the constant False belongs to paths that tracing does not take.
     same = a.constant is not MISSING and type(a.constant) is type(b.constant) and a.constant == b.constant

@@ -252,6 +252,13 @@ class Index:
                 return base.methods[name]
         return None
 
+    def texts(self) -> Iterator[str]:
+        """The texts of the linted files and of all that was parsed."""
+        yield from (source.text for source in self._overlay.values())
+        for path, module in self.modules().items():
+            if path not in self._overlay:
+                yield module.source.text
+
     def modules(self) -> dict[str, Module]:
         """All modules parsed so far, by absolute path."""
         return {path: module for path, module in self._by_path.items() if module is not None}
