@@ -20,6 +20,8 @@ from graphmend.obligations import Obligation
 _LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log"})
 _LOGGERS = frozenset({"logging.Logger", "logging.LoggerAdapter"})
 _STREAMS = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
+_FRAMES = 2
+"""How many frames lie between the body of an effect and the function that the message stood in: see docs/runtime.md."""
 _LOGGER = frozenset({ExternalName(name) for name in _LOGGERS})
 
 
@@ -31,13 +33,13 @@ class Observation:
         kinds: ``print``, ``log``, ``warn``, ``raise``, or ``call`` for what a rule declares to observe.
         raised: the exception classes that the statements raise, as written.
         assigned: names that the statements bind for themselves.
-        loggers: expressions of loggers in the text, with the text that stands for them at module level.
+        replaced: expressions of the text (loggers, stack levels), with what stands for them in the effect.
     """
 
     kinds: list[str] = field(default_factory=list)
     raised: list[ast.expr] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
-    loggers: list[tuple[ast.expr, str]] = field(default_factory=list)
+    replaced: list[tuple[ast.expr, str]] = field(default_factory=list)
 
 
 class Observer:
@@ -117,8 +119,8 @@ class Observer:
         later = replace(context, early=context.early and not context.conditional)
         for keyword in call.keywords:
             self._check_keyword(call, keyword, kind)
-        if kind == "warn":
-            self._check_warning(call)
+        if kind in ("warn", "log"):
+            self._check_level(call, kind)
         if kind == "log" and self._is_cached(call):
             self._check_hashed(call)
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -164,7 +166,7 @@ class Observer:
         text = self._module_logger(func.value) if kind == "log" and isinstance(func, ast.Attribute) else None
         if text is not None:
             assert isinstance(func, ast.Attribute)
-            self.found.loggers.append((func.value, text))
+            self.found.replaced.append((func.value, text))
             return
         what = ast.unparse(func.value if isinstance(func, ast.Attribute) else func)
         raise self.capturer.refuse(
@@ -268,10 +270,6 @@ class Observer:
             raise self.capturer.refuse(
                 Obligation.CALLER_LOCATION, "`stack_info` records the calling functions, which would be others", call
             )
-        if kind == "log" and name == "stacklevel" and constant != 1:
-            raise self.capturer.refuse(
-                Obligation.CALLER_LOCATION, "`stacklevel` would name another function of the stack", call
-            )
         if kind == "warn" and name in ("skip_file_prefixes", "source"):
             raise self.capturer.refuse(
                 Obligation.CALLER_LOCATION, f"`{name}` depends on the calling functions, which would be others", call
@@ -284,16 +282,22 @@ class Observer:
             call,
         )
 
-    def _check_warning(self, call: ast.Call) -> None:
-        level = next((keyword.value for keyword in call.keywords if keyword.arg == "stacklevel"), None)
-        if level is None and len(call.args) > 2:
-            level = call.args[2]
-        if level is not None and not (isinstance(level, ast.Constant) and level.value == 1):
+    def _check_level(self, call: ast.Call, kind: str) -> None:
+        """Have the line of the message reported where its `stacklevel` asks for it."""
+        named = next((keyword.value for keyword in call.keywords if keyword.arg == "stacklevel"), None)
+        level = call.args[2] if named is None and kind == "warn" and len(call.args) > 2 else named
+        if level is None:
+            return
+        if not isinstance(level, ast.Constant) or level.value != 1 or len(call.args) > 3:
             raise self.capturer.refuse(
                 Obligation.CALLER_LOCATION,
-                "`stacklevel` asks for the line of a caller, which would be another one",
+                "`stacklevel` asks for the line of a caller, which a graph does not know",
                 call,
             )
+        if kind == "warn" or not self._is_cached(call):
+            text = str(1 + _FRAMES)
+            # Written with its name: that is how the runtime sees that the line is asked for.
+            self.found.replaced.append((level, text if level is named else f"stacklevel={text}"))
 
     def _is_cached(self, call: ast.Call) -> bool:
         """Whether a logger's method is one that a library added, which may remember its arguments."""

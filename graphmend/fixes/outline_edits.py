@@ -59,7 +59,7 @@ def edits_of(
     """
     source, style = site.source, style_of(site.module)
     runtime = runtime_name(site)
-    replacements = [*((node, capture.name) for node, capture in moved.places), *seen.loggers]
+    replacements = [*((node, capture.name) for node, capture in moved.places), *seen.replaced]
     body = moved_text(site, form.moved, form.header, replacements, style.unit)
     text = style.function(f"{runtime.name}.effect", name, [capture.name for capture in captures], body)
     arguments = [argument_at(site, capture.expression) for capture in captures]

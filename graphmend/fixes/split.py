@@ -146,7 +146,7 @@ def _new_function(
     style, runtime = style_of(site.module), runtime_name(site)
     replacements = [
         *((node, capture.name) for node, capture in observer.capturer.moved.places),
-        *observer.found.loggers,
+        *observer.found.replaced,
     ]
     texts = [moved_text(site, each, None, replacements, style.unit * 2) for each in group.messages]
     body = site.source.newline.join([f"{style.unit}if {bound}:", *texts])
