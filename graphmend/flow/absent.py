@@ -131,4 +131,4 @@ def _writes(name: str, family: bool) -> re.Pattern[str]:
 
 def facts_of_tracing(program: Program, facts: Facts) -> Facts:
     """The facts with which findings are looked for: without the code behind attributes that are ``None`` for good."""
-    return program.derived(Absent, lasting=False).facts(facts)
+    return program.derived(Absent).facts(facts)
