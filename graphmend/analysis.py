@@ -33,6 +33,8 @@ from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import BranchMatch, Rule
 from graphmend.rules.select import ignored_codes
 
+_REMEMBERED = 200
+"""After how many functions what was found out about them and those around is forgotten, to bound the memory."""
 _SEVERITY = {
     Impact.SKIPS_FRAME: Severity.ERROR,
     Impact.SPLITS_GRAPH: Severity.WARNING,
@@ -72,6 +74,7 @@ class Analysis:
         self.program = Program(index)
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
+        self._asked = 0
 
     def enter(self, paths: Iterable[str]) -> Iterator[FileError]:
         """Follow the regions that start in these files; yields what goes wrong inside graphmend."""
@@ -83,7 +86,7 @@ class Analysis:
                 self.program.add_module(module)
             except Exception as error:  # noqa: BLE001 - reported, and the other files go on
                 yield crash(module.path, "following its regions", error)
-        self.program.release()
+        self.program.forget()
         self._functions.clear()
         for function in self._candidates():
             self._functions.setdefault(os.path.abspath(function.module.path), []).append(function)
@@ -92,6 +95,10 @@ class Analysis:
         for function in self.program.traced():
             if self.matcher.concerns(self.program, function):
                 yield function
+
+    def concerns(self, path: str) -> bool:
+        """Whether a file may have findings."""
+        return self.everywhere or os.path.abspath(path) in self._functions
 
     def leads(self, path: str, runtime: RuntimeImport) -> Iterator[Lead | FileError]:
         """The findings of one file, in no particular order; errors for what graphmend could not do."""
@@ -110,6 +117,10 @@ class Analysis:
                 yield from self._function_leads(function, runtime)
             except Exception as error:  # noqa: BLE001 - reported, and the other functions go on
                 yield crash(module.path, f"looking at {function.qualname}", error)
+        self._asked += len(functions)
+        if self._asked >= _REMEMBERED:
+            self._asked = 0
+            self.program.forget()
 
     def _function_leads(self, function: Function, runtime: RuntimeImport) -> Iterator[Lead]:
         facts = self.program.facts(function)

@@ -128,6 +128,7 @@ class _Session:
         self.files: dict[str, _File] = {}
         self.errors: list[FileError] = []
         self.parsed: dict[str, Module] = {}
+        self.outdated: list[Module] = []
         self.vendored: dict[str, Vendored] = {}
 
     def run(self) -> Report:
@@ -181,7 +182,7 @@ class _Session:
         self.files[os.path.abspath(path)] = _File(path, source, source, named, generated)
 
     def check_syntax(self, source: SourceText) -> None:
-        """A file without torch is not analysed, but one that is no Python is still told of."""
+        """A file without torch or regions is not analysed, but one that is no Python is still told of."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -196,7 +197,7 @@ class _Session:
 
     # ---------------------------------------------------------------- analysis
 
-    def analyse(self, entries: Iterable[str], report: Iterable[str]) -> Analysis:
+    def analyse(self, entries: Iterable[str], report: Iterable[str]) -> None:
         """Follow the regions of ``entries`` and refresh the leads of the files in ``report``."""
         overlay = {path: file.source for path, file in self.files.items()}
         index = Index(overlay, self.parsed, display_path)
@@ -207,20 +208,20 @@ class _Session:
             for path in report:
                 file = self.files[path]
                 file.leads = []
-                index.load(path)
                 error = index.errors.get(path)
                 if error is not None:
                     self.errors.append(_unreadable(file.source, error))
-                    continue
-                for each in analysis.leads(path, self.runtime(path)):
-                    if isinstance(each, FileError):
-                        self.errors.append(each)
-                    else:
-                        file.leads.append(each)
-                file.leads = self.finish(file)
+                elif analysis.concerns(path):
+                    for each in analysis.leads(path, self.runtime(path)):
+                        if isinstance(each, FileError):
+                            self.errors.append(each)
+                        else:
+                            file.leads.append(each)
+                    file.leads = self.finish(file)
+                elif not index.is_loaded(path):
+                    self.check_syntax(file.source)
         self.parsed = index.modules()
-        self.callers = analysis.program.caller_modules
-        return analysis
+        self.program = analysis.program
 
     def runtime(self, path: str) -> RuntimeImport:
         """How mended code in a file gets at the runtime."""
@@ -252,12 +253,16 @@ class _Session:
             if not again:
                 return
             entries = set(again) | self.caller_files(again)
+            self.program.close()
+            while self.outdated:
+                self.outdated.pop().close()
             self.analyse(sorted(entries), again)
             pending = again
 
     def caller_files(self, paths: Iterable[str]) -> set[str]:
         """The linted files from which calls reach the functions of these files."""
-        return {caller for path in paths for caller in self.callers(path) if caller in self.files}
+        callers = (caller for path in paths for caller in self.program.caller_modules(path))
+        return {caller for caller in callers if caller in self.files}
 
     def may_mend(self, file: _File) -> bool:
         """Whether fixes of a file are applied: what a program wrote is only mended when named or asked for."""
@@ -287,7 +292,9 @@ class _Session:
         file.count += len(chosen)
         mended = [lead for lead in wanted if lead.finding.fix in chosen]
         file.leads = [lead for lead in file.leads if lead.finding.fix not in chosen]
-        self.parsed.pop(os.path.abspath(file.path), None)
+        known = os.path.abspath(file.path)
+        if known in self.parsed:
+            self.outdated.append(self.parsed.pop(known))
         for fix in chosen:
             self.vendor(file, fix)
         shift = Shift(before, after, edits)

@@ -256,4 +256,4 @@ def _is_of_tensor(mutation: Mutation, frame: Frame) -> bool:
 
 def changes_of(program: Program) -> Changes:
     """The changes of a program, shared by all who ask; they live as long as the program does."""
-    return program.derived(Changes)
+    return program.derived(Changes, lasting=False)

@@ -108,7 +108,7 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
     """
     if not raised and not risks:
         return
-    for place in places(site, site.program.derived(_Guarded)):
+    for place in places(site, site.program.derived(_Guarded, lasting=False)):
         for line, what, caught in _guards(place, site, raised):
             if caught:
                 where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"

@@ -32,8 +32,16 @@ _ARM_WORDS = (
         "create_nested_block_mask",
         "create_mask(",
     ),
-    *("vmap", "invoke_subgraph", "nested_compile_region", "graphmend", "torch.cond", "import cond", "torch.scan"),
-    *("torch.switch", "map_impl", "autograd.Function", "import Function"),
+    *("vmap", "invoke_subgraph", "nested_compile_region", "torch.cond", "import cond", "torch.scan"),
+    *(
+        "graphmend.select",
+        "graphmend import",
+        "graphmend as",
+        "torch.switch",
+        "map_impl",
+        "autograd.Function",
+        "import Function",
+    ),
 )
 _SCRIPT_WORDS = tuple(f"jit.{name}" for name in (*_SCRIPT_CALLS, "is_scripting", "unused", "ignore", "Script"))
 _SCRIPT_IMPORTS = ("from torch.jit import", "from torch import jit")
@@ -60,6 +68,7 @@ class Reach:
         self._with_prefixes: set[Module] = set()
         self._arms: dict[int, str] = {}
         self._scripted: dict[int, str] = {}
+        program.index.load_where(_may_run)
         for module in program.index.modules().values():
             if program.is_runtime(module):
                 continue
@@ -68,7 +77,7 @@ class Reach:
                 self._with_prefixes.add(module)
             if any(word in text for word in _ARM_WORDS):
                 self._find_arms(module)
-            if "jit" in text and any(word in text for word in (*_SCRIPT_WORDS, *_SCRIPT_IMPORTS)):
+            if _may_script(text):
                 self._find_scripted(module)
 
     def arm(self, function: Function) -> str | None:
@@ -91,7 +100,7 @@ class Reach:
     # ---------------------------------------------------------------- arms
 
     def _find_arms(self, module: Module) -> None:
-        for node in module.nodes:
+        for node in walk(module.tree):
             if isinstance(node, ast.Call):
                 taker = self._takes_arms(module, node.func)
                 if taker:
@@ -146,7 +155,7 @@ class Reach:
     # ---------------------------------------------------------------- TorchScript
 
     def _find_scripted(self, module: Module) -> None:
-        for node in module.nodes:
+        for node in walk(module.tree):
             if (
                 isinstance(node, ast.Call)
                 and node.args
@@ -221,7 +230,7 @@ class Reach:
             case ast.Name(id=name):
                 for function in self._called(module, expression):
                     yield function.node
-                for node in module.nodes:
+                for node in walk(module.tree):
                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
                         yield node
                     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
@@ -317,3 +326,12 @@ def check_runner(site: Site) -> None:
         ):
             reason = f"the nested function `{node.name}` is handed on as a value, and who runs it is not known"
             raise Refused(Obligation.NOT_IN_ARM, reason, each.lineno)
+
+
+def _may_script(text: str) -> bool:
+    return "jit" in text and any(word in text for word in (*_SCRIPT_WORDS, *_SCRIPT_IMPORTS))
+
+
+def _may_run(text: str) -> bool:
+    """Whether a file may hand functions of other files to something that runs them in its own way."""
+    return any(word in text for word in _ARM_WORDS) or _may_script(text)

@@ -392,4 +392,4 @@ def bind_arguments(function: Function, receiver: ast.expr | None, node: ast.Call
 
 def aliasing_of(program: Program) -> Aliasing:
     """The aliasing analysis of a program, shared by all who ask."""
-    return program.derived(Aliasing)
+    return program.derived(Aliasing, lasting=False)

@@ -215,7 +215,7 @@ def _all_fresh(sources: Iterable[Source], inside: set[int]) -> bool:
 
 def effects_of(program: Program) -> Effects:
     """The effects of a program, shared by all who ask."""
-    return program.derived(Effects)
+    return program.derived(Effects, lasting=False)
 
 
 __all__ = ["IMPURE", "PARTIAL", "Doing", "Effect", "Effects", "effects_of", "told"]

@@ -86,4 +86,4 @@ class Frames:
 
 def frames_of(program: Program) -> Frames:
     """The frames of a program, shared by all who ask; they live as long as the program does."""
-    return program.derived(Frames)
+    return program.derived(Frames, lasting=False)

@@ -282,4 +282,4 @@ def _held(target: ast.Name | ast.Attribute, frame: Frame) -> Value:
 
 def mutations_of(program: Program) -> Mutations:
     """The in-place changes of a program, shared by all who ask."""
-    return program.derived(Mutations)
+    return program.derived(Mutations, lasting=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from graphmend.flow.annotations import Annotations
@@ -57,6 +57,7 @@ class Program:
         self._queued: set[Function] = set()
         self._graphs: dict[Function, Graph] = {}
         self._derived: dict[Callable[[Program], Any], Any] = {}
+        self._passing: dict[Callable[[Program], Any], Any] = {}
         self._is_module: dict[Class, bool] = {}
         self._runtimes: dict[Module, bool] = {}
         self._cut: dict[Function, bool] = {}
@@ -106,9 +107,10 @@ class Program:
             known = self._graphs[function] = graph_of(function)
         return known
 
-    def release(self) -> None:
-        """Give back the memory of what is needed again for few functions only, once everything was followed."""
-        self._graphs.clear()
+    def close(self) -> None:
+        """End the use of the program: its parts refer to each other, and nobody collects cycles during a run."""
+        parts = (self.annotations, self.bindings, self.calls, self.heap, self.library)
+        _empty((*parts, *self._derived.values(), *self._passing.values(), self))
 
     def enqueue(self, function: Function) -> None:
         """Have a function interpreted again later."""
@@ -221,13 +223,31 @@ class Program:
             known = self._is_module[cls] = is_module_class(self.index, cls)
         return known
 
-    def derived(self, make: Callable[[Program], Analysis]) -> Analysis:
-        """What ``make`` computes from the settled program: computed once, and kept as long as the program."""
-        if make not in self._derived:
-            self._derived[make] = make(self)
-        found: Analysis = self._derived[make]
+    def derived(self, make: Callable[[Program], Analysis], *, lasting: bool = True) -> Analysis:
+        """What ``make`` computes from the settled program: computed once, and kept.
+
+        Args:
+            make: computes it.
+            lasting: kept as long as the program; otherwise, as what grows with every function asked about, until
+                ``forget``.
+        """
+        kept = self._derived if lasting else self._passing
+        if make not in kept:
+            kept[make] = make(self)
+        found: Analysis = kept[make]
         return found
+
+    def forget(self) -> None:
+        """Give back the memory of what was found out about single functions."""
+        _empty(self._passing.values())
+        self._passing.clear()
+        self._graphs.clear()
 
     def note(self, function: Function, called: Target) -> None:
         """Remember that a function calls something, so that rules know where to look."""
         self.noted.setdefault(function, set()).add(called)
+
+
+def _empty(parts: Iterable[object]) -> None:
+    for part in parts:
+        vars(part).clear()

@@ -87,6 +87,16 @@ class Index:
             self._by_path[path] = self._parse(path)
         return self._by_path[path]
 
+    def load_where(self, matters: Callable[[str], bool]) -> None:
+        """Load the linted files whose text may matter although no import has led to them."""
+        for path, source in self._overlay.items():
+            if path not in self._by_path and matters(source.text):
+                self.load(path)
+
+    def is_loaded(self, path: str) -> bool:
+        """Whether a file was parsed."""
+        return self._by_path.get(os.path.abspath(path)) is not None
+
     def _parse(self, path: str) -> Module | None:
         name = self.add_root(path)
         known = self._parsed.get(path)
