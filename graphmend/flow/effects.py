@@ -38,6 +38,8 @@ class Effects:
         self.aliasing = aliasing_of(program)
         self.mutations = mutations_of(program)
         self.implicit = Implicit(program)
+        self._unwritten: set[Function] = set()
+        """Functions that are run without a call that is written."""
         self.callees = Callees(program, self._follow, self.of_function)
         self._own: dict[Frame, tuple[tuple[Doing, ...], tuple[Frame, ...]]] = {}
         self._all: dict[Frame, tuple[tuple[Doing, Function], ...]] = {}
@@ -136,6 +138,7 @@ class Effects:
             if isinstance(run, str):
                 yield Doing(Effect.UNKNOWN, run, node)
             else:
+                self._unwritten.add(run)
                 if not self._is_analysed(run):
                     self.program.look_into(run)
                 yield from self._follow(run, None, None, node, frame, callees)
@@ -184,6 +187,8 @@ class Effects:
 
     def _only_own(self, doing: Doing, owner: Function) -> bool:
         """Whether what a function changes in place is one of its own arguments (or made by it) and nothing else."""
+        if owner in self._unwritten:
+            return False  # no call shows what it is handed
         frame = self.frames.frame(owner)
         return all(
             source.origin in (Origin.PARAMETER, Origin.FRESH)
