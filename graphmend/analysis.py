@@ -23,12 +23,10 @@ from graphmend.findings import (
 from graphmend.fixes import plan_fix
 from graphmend.fixes.site import RuntimeImport, Site
 from graphmend.flow.absent import facts_of_tracing
-from graphmend.flow.interpreter import Facts
+from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.program import Program
-from graphmend.flow.values import ExternalName, Value
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
-from graphmend.regions.impact import impact_of, parents_of
 from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import BranchMatch, Rule
 from graphmend.rules.select import ignored_codes
@@ -169,13 +167,8 @@ class Analysis:
         breaking = (
             match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
         )
-        impact = impact_of(
-            function,
-            match.node if isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr) else breaking,
-            site.parents,
-            len(chain) == 1,
-            lambda expression: _traces_through(site.facts, expression),
-        )
+        is_part = isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr)
+        impact = impact_of(site.facts, match.node if is_part else breaking, site.parents, len(chain) == 1)
         fix, refusal = self._plan(site, match)
         if fix is None:
             fix = self._first_step(site, messages)
@@ -307,13 +300,6 @@ def message_of(rule: Rule, match: Match, function: Function) -> str:
 def _brief(text: str, width: int = 60) -> str:
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _traces_through(facts: Facts, expression: ast.expr) -> bool:
-    called = expression.func if isinstance(expression, ast.Call) else expression
-    value: Value = facts.value(called)
-    names = [target.name for target in value.targets if isinstance(target, ExternalName)]
-    return bool(names) and all(name.startswith("torch.") or name == "contextlib.nullcontext" for name in names)
 
 
 def crash(path: str, stage: str, error: Exception) -> FileError:

@@ -74,7 +74,7 @@ class Mutations:
                 yield Mutation(node, owner, "assigns to an element")
             case ast.AugAssign(target=ast.Name() | ast.Attribute() as target):
                 held = _held(target, frame)
-                if held.may(_CHANGEABLE) or not held.kinds:
+                if (held.may(_CHANGEABLE) or not held.kinds) and not _is_tuple(target, frame):
                     yield Mutation(node, target, "is changed in place by an augmented assignment")
             case ast.Call():
                 yield from self._call(node, frame)
@@ -269,6 +269,37 @@ def _may_ask_in_place(call: ast.Call, position: int) -> bool:
     given += call.args[position : position + 1]
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     return starred or any(not (isinstance(value, ast.Constant) and not value.value) for value in given)
+
+
+def _is_tuple(target: ast.expr, frame: Frame) -> bool:
+    """Whether a name certainly stands for a tuple, which an augmented assignment replaces and does not change."""
+    function = frame.function
+    if not isinstance(target, ast.Name) or target.id not in function.locals:
+        return False
+    if any(parameter.arg == target.id for parameter in function.parameters):
+        return False
+    stored = {
+        id(node)
+        for node in walk(function.node)
+        if isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Store)
+    }
+    for node in walk_scope(function.body):
+        if isinstance(node, ast.Assign) and _makes_tuple(node.value):
+            stored -= {id(each) for each in node.targets}
+        elif isinstance(node, ast.AugAssign):
+            stored.discard(id(node.target))
+    return not stored
+
+
+def _makes_tuple(value: ast.expr) -> bool:
+    match value:
+        case ast.Tuple():
+            return True
+        case ast.IfExp(body=body, orelse=orelse):
+            return _makes_tuple(body) and _makes_tuple(orelse)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _makes_tuple(left) or _makes_tuple(right)
+    return False
 
 
 def _held(target: ast.Name | ast.Attribute, frame: Frame) -> Value:

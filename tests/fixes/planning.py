@@ -10,9 +10,9 @@ from pathlib import Path
 from graphmend.findings import Fix, Refusal
 from graphmend.fixes import TRANSFORMS
 from graphmend.fixes.site import Site
+from graphmend.flow.impact import parents_of
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
-from graphmend.regions.impact import parents_of
 from graphmend.source.edits import apply_edits
 
 
