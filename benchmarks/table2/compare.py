@@ -8,7 +8,7 @@ same words is a note, not a failure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from benchmarks.table2.records import CallRecord, Messages, RunRecord, TensorRecord, Tree
@@ -71,7 +71,13 @@ def compare(
                 notes.append(f"{difference} (so does stock)")
             elif difference.startswith(_LICENCE):
                 notes.append(difference)
-            elif stock and gradient_accuracy and _rounded(difference, run, stock, gradient_accuracy, number, known):
+            elif (
+                stock
+                and gradient_accuracy
+                and _rounded(
+                    difference, [record.calls[number] for record in (run, reference, stock, gradient_accuracy)], known
+                )
+            ):
                 notes.append(f"{difference} (stock rounds differently too)")
             else:
                 found.append(difference)
@@ -85,14 +91,27 @@ _LICENCE = "lazy cache: "
 _GRADIENT = re.compile(r"call \d+: gradient of (.+): other values ")
 
 
-def _rounded(difference: str, run: RunRecord, stock: RunRecord, exact: RunRecord, number: int, known: set[str]) -> bool:
-    """Whether a difference is only in how a gradient is rounded: stock has one there too, and no smaller error."""
+def _rounded(difference: str, calls: Sequence[CallRecord], known: set[str]) -> bool:
+    """Whether a difference is only in how a gradient is rounded.
+
+    Stock has one there too, and the error is no larger than that of stock or of eager; or it is smaller than the
+    rounding of the largest gradient, of which a gradient that is zero but for rounding is the remainder.
+
+    Args:
+        difference: the text of the difference.
+        calls: the call in the mended run, in eager, in stock, and in float64.
+        known: the differences of stock.
+    """
     match = _GRADIENT.match(difference)
     if not match or not any(text.startswith(match[0]) for text in known):
         return False
-    got, other, wanted = (record.calls[number].gradients[match[1]].value for record in (run, stock, exact))
-    dtype = run.calls[number].gradients[match[1]].dtype
-    return error_of(got, wanted) <= max(SLACK * error_of(other, wanted), FLOOR.get(dtype, 0.0))
+    dtype = calls[0].gradients[match[1]].dtype
+    got, eager, stock, exact = (call.gradients[match[1]].value for call in calls)
+    error = distance(got, exact)
+    if error <= SLACK * max(distance(eager, exact), distance(stock, exact)):
+        return True
+    largest = max(norm(record.value) for record in calls[3].gradients.values())
+    return error <= FLOOR.get(dtype, 0.0) * largest
 
 
 def _differences(
@@ -177,7 +196,12 @@ def _short(value: object) -> str:
 
 
 def error_of(value: object, exact: object) -> float:
-    """Relative root-mean-square error against a more exact tensor; infinite if they disagree on what is finite."""
+    """Relative error against a more exact tensor; infinite if they disagree on what is finite."""
+    return distance(value, exact) / (norm(exact) or 1.0)
+
+
+def distance(value: object, exact: object) -> float:
+    """Root of the squared differences to a more exact tensor; infinite if they disagree on what is finite."""
     import torch
 
     assert isinstance(value, torch.Tensor)
@@ -186,9 +210,16 @@ def error_of(value: object, exact: object) -> float:
     finite = wanted.isfinite()
     if got.shape != wanted.shape or bool((got.isfinite() != finite).any()):
         return float("inf")
-    scale = float(wanted[finite].pow(2).sum().sqrt())
-    distance = float((got[finite] - wanted[finite]).pow(2).sum().sqrt())
-    return distance / scale if scale else distance
+    return norm(got[finite] - wanted[finite])
+
+
+def norm(value: object) -> float:
+    """Root of the squares of the finite elements of a tensor."""
+    import torch
+
+    assert isinstance(value, torch.Tensor)
+    elements = value.double()
+    return float(elements[elements.isfinite()].pow(2).sum().sqrt())
 
 
 def _accuracy(

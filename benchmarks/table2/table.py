@@ -126,7 +126,8 @@ plain attributes of all modules, the arguments afterwards, gradients, shared sto
 log records (logger, level, message, arguments, file), warnings, printed text, and exceptions (type, arguments, text).
 With inductor, floating outputs are compared with a float64 run instead: the error may be at most {slack} times
 that of stock compiled code. So are gradients with aot_eager, where stock compiled
-code rounds them differently than eager too: it adds up their parts in another order.
+code rounds them differently than eager too: it adds up their parts in another order. There the error may be {slack}
+times that of stock or of eager, or as large as the rounding of the largest gradient.
 
 Not counted, because stock `torch.compile` of the unmended model shows the very same difference, or because a lazy
 cache was filled one call earlier under compile:

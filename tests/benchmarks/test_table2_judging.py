@@ -108,6 +108,31 @@ def test_another_difference_than_stock_counts() -> None:
     assert compare(run(CALL), run(other), run(stock), compiled=True).differences
 
 
+@pytest.mark.parametrize(
+    ("got", "stock", "large", "same"),
+    [
+        pytest.param(1.4e-5, 1e-5, 1.0, True, id="no larger than stock's"),
+        pytest.param(4e-5, 1e-5, 1.0, False, id="larger"),
+        pytest.param(4e-5, 1e-5, 1000.0, True, id="lost in the rounding of a larger gradient"),
+    ],
+)
+def test_gradients_may_be_rounded_where_stock_rounds(got: float, stock: float, large: float, same: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    def gradients(error: float, digest: str) -> CallRecord:
+        small = dataclasses.replace(tensor(digest), value=torch.tensor([error, 0.0]))
+        return changed(gradients={"a": small, "b": dataclasses.replace(tensor("0"), value=torch.tensor([large, 0.0]))})
+
+    result = compare(
+        run(gradients(0.0, "1")),
+        run(gradients(got, "2")),
+        run(gradients(stock, "3")),
+        compiled=True,
+        gradient_accuracy=run(gradients(0.0, "4")),
+    )
+    assert (not result.differences) is same
+
+
 def test_a_lazy_cache_may_be_early_when_compiled() -> None:
     later = changed(state={**CALL.state, "x.cache": tensor("5")})
     assert not compare(run(CALL, later), run(later, later), compiled=True).differences
