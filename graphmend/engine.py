@@ -239,7 +239,8 @@ class _Session:
             if comments is not None and comments.silences(finding.rule, finding.range.line, finding.range.end_line):
                 finding = replace(finding, suppressed=True)
             if file.generated:
-                finding = replace(finding, note=_origin(file.source, self.config))
+                origin = _origin(file.source, self.config)
+                finding = replace(finding, note=origin, withheld=not self.may_mend(file))
             done.append(replace(lead, finding=finding))
         return done
 

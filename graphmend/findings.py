@@ -150,6 +150,8 @@ class Finding:
     refusal: Refusal | None = None
     suppressed: bool = False
     note: str = ""
+    withheld: bool = False
+    """Whether a fix is applied on request only, since a program wrote the file."""
     """A remark for a person, such as where a generated file comes from."""
     source_line: str = ""
     """The text of the first line, for reports and fingerprints."""

@@ -53,7 +53,7 @@ DESCRIPTIONS: dict[Obligation, str] = {
     Obligation.FRESH_STATE: "the moved text reads no state that the region may write",
     Obligation.NO_CATCHING_HANDLER: "no handler in a known frame of the region catches the exception",
     Obligation.NO_EARLIER_MUTATION: "no known frame of the region changes visible state before the exception",
-    Obligation.NOT_IN_ARM: "the statement is not reached from an arm of a selection",
+    Obligation.NOT_IN_ARM: "the statement is not reached from an arm of a selection or from a cached function",
     Obligation.CALLER_LOCATION: "the reported location stays the user's line",
     Obligation.ONE_ELEMENT: "the condition is a tensor of one element",
     Obligation.PURE_ARMS: "both arms are free of side effects and draw no random numbers",

@@ -66,7 +66,7 @@ class TestExitCodes:
     def test_nothing_found(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         write(project, model=CLEAN)
         assert main(["lint"]) == 0
-        assert capsys.readouterr().out == "No graph break was found in 1 file.\n"
+        assert capsys.readouterr().out == "Nothing was found in 1 file.\n"
 
     def test_findings(self, project: Path) -> None:
         write(project, model=MODEL)

@@ -114,7 +114,7 @@ pkg/model.py:20:1: note: GM301 `print` breaks the graph
 
 3 findings in 4 files (1 silenced).
 1 can be fixed with `--fix`; `--diff` shows the changes first.
-1 can be fixed with `--fix --unsafe-fixes`, which changes what the program does.
+1 can be fixed with `--fix --unsafe-fixes`, which may change what the program does.
 To keep the rest out of the way: `# noqa: GM101` on a line, `--ignore GM101`, `--fail-on error`.
 """
         )
@@ -124,7 +124,7 @@ To keep the rest out of the way: `# noqa: GM101` on a line, `--ignore GM101`, `-
         assert "  = proof: value-unused (statically): the call is a statement\n" in text
 
     def test_a_clean_run_says_so(self) -> None:
-        assert render(Report((), files=1), OutputFormat.TEXT, OPTIONS) == "No graph break was found in 1 file.\n"
+        assert render(Report((), files=1), OutputFormat.TEXT, OPTIONS) == "Nothing was found in 1 file.\n"
 
     def test_a_fixing_run_says_what_it_did(self) -> None:
         fixed = (FixedFile("a.py", "", "x", 2), FixedFile("b.py", "", "x", 1))

@@ -1,4 +1,4 @@
-"""Functions that must stay as they are because of who runs them: arms of a selection, transforms, TorchScript."""
+"""Functions that must stay as they are because of who runs them: arms of a selection, caches, TorchScript."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ _SCRIPT_IMPORTS = ("from torch.jit import", "from torch import jit")
 _SCRIPT_MARKS = frozenset({"torch.jit.unused", "torch.jit.ignore", "torch.jit.export"})
 _AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
+_CACHES = frozenset({"functools.lru_cache", "functools.cache", "functools.cached_property"})
+_CACHE_WORDS = ("lru_cache", "functools.cache", "import cache", "cached_property")
+
 _DEF = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -68,6 +71,7 @@ class Reach:
         self._with_prefixes: set[Module] = set()
         self._arms: dict[int, str] = {}
         self._scripted: dict[int, str] = {}
+        self._cached: dict[int, str] = {}
         program.index.load_where(_may_run)
         for module in program.index.modules().values():
             if program.is_runtime(module):
@@ -77,12 +81,18 @@ class Reach:
                 self._with_prefixes.add(module)
             if any(word in text for word in _ARM_WORDS):
                 self._find_arms(module)
+            if any(word in text for word in _CACHE_WORDS):
+                self._find_cached(module)
             if _may_script(text):
                 self._find_scripted(module)
 
     def arm(self, function: Function) -> str | None:
         """Why a function may run as an arm, or inside a transform; ``None`` if it does not."""
         return self._look_up(self._arms, function)
+
+    def cached(self, function: Function) -> str | None:
+        """Why Python runs a function only for new arguments; ``None`` if it does not."""
+        return self._look_up(self._cached, function)
 
     def scripted(self, function: Function) -> str | None:
         """Why TorchScript may compile a function; ``None`` if nothing says so."""
@@ -124,6 +134,16 @@ class Reach:
                         self._mark(
                             self._arms, module, statement, f"it is reached from the autograd function `{node.name}`"
                         )
+
+    def _find_cached(self, module: Module) -> None:
+        for node in walk(module.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                made = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
+                for name in sorted({name for each in made for name in self._names(module, each)} & _CACHES):
+                    self._mark(self._cached, module, node, f"`{name}` keeps the result of `{node.name}`")
+            elif isinstance(node, ast.Call) and node.args and self._names(module, node.func) & _CACHES:
+                for function in self._functions(module, node.args[0]):
+                    self._mark(self._cached, module, function, f"its result is kept (line {node.lineno})")
 
     def _takes_arms(self, module: Module, callee: ast.expr) -> str:
         name = _last(callee)
@@ -311,6 +331,10 @@ def check_runner(site: Site) -> None:
     reason = reach.arm(site.function)
     if reason:
         raise Refused(Obligation.NOT_IN_ARM, f"an effect would run whether or not its arm is taken: {reason}")
+    reason = reach.cached(site.function)
+    if reason:
+        what = f"{reason}: Python runs it for new arguments only, and a graph would run the effect each time"
+        raise Refused(Obligation.NOT_IN_ARM, what)
     parent, node = site.function.parent, site.function.node
     if parent is None:
         return
@@ -334,4 +358,4 @@ def _may_script(text: str) -> bool:
 
 def _may_run(text: str) -> bool:
     """Whether a file may hand functions of other files to something that runs them in its own way."""
-    return any(word in text for word in _ARM_WORDS) or _may_script(text)
+    return any(word in text for word in (*_ARM_WORDS, *_CACHE_WORDS)) or _may_script(text)

@@ -67,6 +67,8 @@ class Heap:
         if holder.may(Kind.CONTAINER):
             if holder.may(Kind.SIZE) and name == "numel":
                 results.append(SIZE)
+            elif name in _PARTS and holder.items is not None and all(item.is_tensor for item in holder.items):
+                results.append(holder.items[_PARTS.index(name)] if len(holder.items) == len(_PARTS) else UNKNOWN)
             else:
                 owner = ObjectMethod("list", name, holder)
                 results.append(Value(Kind.CALLABLE, targets=frozenset((owner,))))
@@ -240,6 +242,10 @@ class Heap:
         """The method that reading a function from an instance gives."""
         targets = frozenset(Bound(each, receiver) if isinstance(each, Function) else each for each in value.targets)
         return Value(value.kinds, targets=targets, inferred=value.inferred)
+
+
+_PARTS = ("values", "indices")
+"""The fields of what `torch.max`, `sort`, `topk` and their like return (``torch.return_types``)."""
 
 
 def _external_method(owner: str, name: str, receiver: Value) -> Value:

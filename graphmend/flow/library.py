@@ -282,8 +282,8 @@ def operation(signature: Signature, arguments: list[Value], keywords: Keywords, 
     if signature.has("view"):
         low, high = first.low, first.high
     value = Value(Kind.TENSOR, guess, dtype, single, low=low, high=high)
-    if signature.pair and not whole:
-        return sequence((value, Value(Kind.TENSOR, guess)))
+    if signature.pair == "always" or (signature.pair == "along" and not whole):
+        return sequence((value, Value(Kind.TENSOR, guess, single=single)))
     return container(value) if signature.returns == "tensors" else value
 
 

@@ -66,8 +66,8 @@ def unsuppressed(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def is_fixable(finding: Finding, applicability: Applicability) -> bool:
-    """Whether a finding has a fix of this kind."""
-    return finding.fix is not None and finding.fix.applicability is applicability
+    """Whether a finding has a fix of this kind, and it would be applied."""
+    return finding.fix is not None and finding.fix.applicability is applicability and not finding.withheld
 
 
 def counted(number: int, noun: str) -> str:

@@ -61,11 +61,15 @@ class _Writer:
         fix = finding.fix
         if fix is None:
             return
+        options = "`--fix`"
+        if finding.withheld:
+            options = "`--fix --fix-generated`, or where the file itself is named"
         if fix.applicability is Applicability.SAFE:
-            yield "fix", f"{fix.transform}, with `--fix`", "green"
+            yield "fix", f"{fix.transform}, with {options}", "green"
         else:
             changes = f": {fix.changes}" if fix.changes else ""
-            yield "fix", f"{fix.transform}, unsafe, with `--fix --unsafe-fixes`{changes}", "yellow"
+            options = options.replace("--fix", "--fix --unsafe-fixes", 1)
+            yield "fix", f"{fix.transform}, unsafe, with {options}{changes}", "yellow"
         if self.options.proof:
             for proof in fix.proof:
                 detail = f": {proof.detail}" if proof.detail else ""
@@ -79,7 +83,7 @@ class _Writer:
         silenced = len(report.findings) - len(shown)
         tail = f" ({silenced} silenced)" if silenced else ""
         if not shown:
-            left = "Nothing else was found" if report.fixed else "No graph break was found"
+            left = "Nothing else was found" if report.fixed else "Nothing was found"
             if report.errors:
                 tail += f"; {counted(len(report.errors), 'error')}"
             left = self.paint(left, "yellow" if report.errors else "green")
@@ -95,9 +99,13 @@ class _Writer:
         if safe:
             yield f"{safe} can be fixed with `--fix`; `--diff` shows the changes first."
         if unsafe:
-            yield f"{unsafe} can be fixed with `--fix --unsafe-fixes`, which changes what the program does."
-        if len(shown) > safe + unsafe:
-            code = next(finding.rule for finding in shown if finding.fix is None)
+            yield f"{unsafe} can be fixed with `--fix --unsafe-fixes`, which may change what the program does."
+        withheld = sum(finding.withheld and finding.fix is not None for finding in shown)
+        if withheld:
+            yield f"{withheld} in generated files can be fixed with `--fix --fix-generated`, or where they are named."
+        rest = [finding for finding in shown if finding.fix is None]
+        if rest:
+            code = rest[0].rule
             yield f"To keep the rest out of the way: `# noqa: {code}` on a line, `--ignore {code}`, `--fail-on error`."
 
 

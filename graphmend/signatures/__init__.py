@@ -22,7 +22,7 @@ class Signature:
     dtype: str = "any"
     single: str = ""
     flags: frozenset[str] = frozenset()
-    pair: bool = False
+    pair: str = ""
     low: float | None = None
     high: float | None = None
 
@@ -97,7 +97,7 @@ def _load(name: str) -> dict[str, Any]:
 def torch() -> Torch:
     """The torch tables, read once."""
     data = _load("torch.yaml")
-    pairs = set(data["pairs"])
+    pairs = {name: when for when, names in data["pairs"].items() for name in names}
     operations = {
         name: Signature(
             name,
@@ -105,7 +105,7 @@ def torch() -> Torch:
             group.get("dtype", "any"),
             group.get("single", ""),
             frozenset(group.get("flags", ())),
-            name in pairs,
+            pairs.get(name, ""),
             group.get("low"),
             group.get("high"),
         )
