@@ -119,6 +119,8 @@ class Fix:
     """For an unsafe fix, what it changes in the program's behaviour."""
     names: tuple[NewName, ...] = ()
     """The names in ``edits`` that are new; those of the fixes that are applied are numbered without gaps."""
+    limits: str = ""
+    """When the mended code breaks the graph all the same; empty for never."""
 
 
 @dataclass(frozen=True, slots=True)

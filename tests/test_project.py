@@ -66,7 +66,7 @@ class TestReadme:
         text = next(part for part in re.findall(r"```toml\n(.*?)```", README, re.DOTALL))
         path = tmp_path / "pyproject.toml"
         path.write_text(text, encoding="utf-8")
-        assert load_config(path).select == ("GM1", "GM2")
+        assert load_config(path).select == ("GM", "ACME")
 
     def test_the_rule_it_shows_is_valid_and_works(self, tmp_path: Path) -> None:
         text = next(part for part in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) if "ACME" in part)

@@ -191,6 +191,7 @@ def test_json_has_the_documented_keys() -> None:
             "transform": "outline",
             "applicability": "safe",
             "changes": "",
+            "limits": "",
             "proof": [{"obligation": "value-unused", "how": "statically", "detail": "the call is a statement"}],
             "edits": [
                 {

@@ -56,7 +56,8 @@ def _select(site: Site) -> Fix:
     proofs += _same_truth(conditions)
     writer = _writer(site, style, branch, conditions, gradient, licences)
     edits = (*runtime_name(site).edits, writer.edit())
-    return Fix(NAME, Applicability.SAFE, tuple(proofs), edits, names=tuple(writer.names))
+    limits = "" if gradient.way else "where a gradient is needed"
+    return Fix(NAME, Applicability.SAFE, tuple(proofs), edits, names=tuple(writer.names), limits=limits)
 
 
 def _form(branch: Branch) -> str:

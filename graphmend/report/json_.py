@@ -61,6 +61,7 @@ def _fix(fix: Fix | None) -> dict[str, Any] | None:
         "transform": fix.transform,
         "applicability": fix.applicability.value,
         "changes": fix.changes,
+        "limits": fix.limits,
         "proof": [{"obligation": item.obligation, "how": item.how, "detail": item.detail} for item in fix.proof],
         "edits": [_edit(edit) for edit in fix.edits],
     }

@@ -70,6 +70,8 @@ class _Writer:
             changes = f": {fix.changes}" if fix.changes else ""
             options = options.replace("--fix", "--fix --unsafe-fixes", 1)
             yield "fix", f"{fix.transform}, unsafe, with {options}{changes}", "yellow"
+        if fix.limits:
+            yield "but", f"the graph still breaks there {fix.limits}", "yellow"
         if self.options.proof:
             for proof in fix.proof:
                 detail = f": {proof.detail}" if proof.detail else ""
