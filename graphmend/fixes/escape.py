@@ -23,6 +23,7 @@ from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
+from graphmend.signatures.behaviour import behaviour
 
 _BROAD = frozenset({"Exception", "BaseException"})
 _WITH = (ast.With, ast.AsyncWith)
@@ -79,7 +80,7 @@ def _calls(function: Function, frame: Frame, lines: set[int], site: Site) -> Ite
 
 
 class _Guarded:
-    """Remembers which functions hold a ``try`` or a ``with``."""
+    """Remembers which functions hold a ``try`` or a ``with``, or are decorated."""
 
     def __init__(self, _program: Program) -> None:
         self._known: dict[Function, bool] = {}
@@ -88,7 +89,8 @@ class _Guarded:
         found = self._known.get(function)
         if found is None:
             nodes = walk_scope(function.body)
-            found = self._known[function] = any(hasattr(node, "handlers") or isinstance(node, _WITH) for node in nodes)
+            guarded = any(hasattr(node, "handlers") or isinstance(node, _WITH) for node in nodes)
+            found = self._known[function] = guarded or bool(function.decorators)
         return found
 
 
@@ -122,6 +124,12 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
 def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tuple[int, str, bool]]:
     """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
     module = place.frame.function.module
+    if raised:
+        for decorator in place.frame.function.decorators:
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            found = site.program.index.dotted(module, called)
+            if any(isinstance(each, External) and each.name in behaviour().contexts for each in found):
+                yield decorator.lineno, f"`@{brief(decorator)}`", True
     for parent, inside in _around(place):
         if isinstance(parent, _WITH):
             for item in parent.items:
@@ -166,10 +174,9 @@ def _context_catches(node: ast.expr, place: Place, site: Site, raised: Sequence[
     if names & _SUPPRESSORS:
         types = node.args if isinstance(node, ast.Call) else []
         return any(_may_match(each, place.frame.function.module, site, raised) for each in types)
-    if names and all(name.startswith("torch.") or name == "contextlib.nullcontext" for name in names):
-        return False
-    # Another context manager runs code of its own when the exception passes.
-    return bool(raised)
+    # A graph that raises does not leave the contexts of torch that it entered (measured with torch 2.13); another one
+    # runs code of its own when the exception passes.
+    return bool(raised) and names != {"contextlib.nullcontext"}
 
 
 def _may_match(types: ast.expr | None, module: Module, site: Site, raised: Sequence[ast.expr]) -> bool:
@@ -223,7 +230,7 @@ def check_earlier_changes(site: Site) -> None:
         Refused: such a change was found.
     """
     for place in places(site):
-        for change in _before(place, site):
+        for change in (*_before(place, site), *_around_forward(place, site)):
             function = place.frame.function
             where = "the function" if function is site.function else f"`{function.qualname}`"
             reason = (
@@ -242,6 +249,16 @@ def check_earlier_changes(site: Site) -> None:
                 raise Refused(
                     Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
                 )
+
+
+def _around_forward(place: Place, site: Site) -> Iterator[Change]:
+    """What a class's own ``__call__`` changes, inside which its ``forward`` runs."""
+    function = place.frame.function
+    around = site.program.index.method(function.owner, "__call__") if function.owner is not None else None
+    if around is not None and function.name == "forward":
+        if site.program.state(around).passes == 0:
+            site.program.look_into(around)
+        yield from changes_of(site.program).of(around.body, frames_of(site.program).frame(around))
 
 
 def _before(place: Place, site: Site) -> Iterator[Change]:

@@ -338,14 +338,35 @@ class Aliasing:
         return frozenset(found)
 
 
+_WRITING = frozenset(
+    f"__{name}__"
+    for name in (
+        *("setitem", "delitem", "iadd", "isub", "imul", "imatmul", "itruediv", "ifloordiv", "imod", "ipow"),
+        *("ilshift", "irshift", "iand", "ior", "ixor", "iconcat"),
+    )
+)
+
+
 def is_in_place_name(name: str) -> bool:
     """Whether a tensor method or torch function of this name writes into its tensor, by torch's convention."""
-    return name.endswith("_") and not name.endswith("__") and name.rpartition(".")[2] != "requires_grad_"
+    last = name.rpartition(".")[2]
+    if last.endswith("__"):
+        return last in _WRITING
+    return last.endswith("_") and last != "requires_grad_"
 
 
 def asks_in_place(node: ast.Call) -> bool:
-    """Whether a call may say ``inplace=True``."""
+    """Whether a call may say ``inplace=True``, by name or by position."""
     given = [keyword.value for keyword in node.keywords if keyword.arg == "inplace"]
+    name = (
+        node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else node.func.id
+        if isinstance(node.func, ast.Name)
+        else ""
+    )
+    position = behaviour().in_place.get(name)
+    given += node.args[position : position + 1] if position is not None else []
     return any(not (isinstance(value, ast.Constant) and not value.value) for value in given)
 
 

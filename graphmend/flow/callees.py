@@ -23,7 +23,7 @@ from graphmend.flow.values import (
     ordered,
 )
 from graphmend.model.index import External
-from graphmend.model.module import Class, Function
+from graphmend.model.module import Class, Function, Module
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
 
@@ -50,6 +50,7 @@ class Callees:
         self.program = program
         self.follow = follow
         self.whole = whole
+        self._hooks: dict[Module, bool] = {}
 
     def doings(self, node: ast.Call, frame: Frame, callees: list[Frame] | None) -> Iterator[Doing]:
         """The effects of a call, those of evaluating its arguments left out."""
@@ -60,10 +61,14 @@ class Callees:
             for cls in ordered(callee.classes):
                 yield from self._object(cls, callee, node, frame, callees)
         if not self._is_known(callee, node, frame):
-            yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node)
+            effect = Effect.STATEFUL if self._speaks_of_hooks(frame.function.module) else Effect.UNKNOWN
+            yield Doing(effect, f"calls `{brief(node.func)}`, which is not known", node)
         # What is handed to a call may be called by it.
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for target in ordered(frame.facts.value(argument).targets):
+                if isinstance(target, ObjectMethod) and target.name in self.program.python.writers:
+                    what = f"hands on `{brief(argument)}`, which changes what it belongs to"
+                    yield Doing(Effect.WRITES, what, node)
                 if isinstance(target, (Function, Bound)):
                     function = target if isinstance(target, Function) else target.function
                     yield from self.follow(function, None, None, node, frame, callees)
@@ -96,6 +101,8 @@ class Callees:
                     yield from self._operation(signature, receiver, node, frame)
                 else:
                     yield Doing(Effect.UNKNOWN, f"calls the tensor method `{name}`, which is not known", node)
+            case ObjectMethod(owner=owner, name="forward" | "__call__") if self.program.torch.is_module_class(owner):
+                yield from self._external_object(owner, target.receiver, node, frame, callees)
             case ObjectMethod(owner=owner, name=name):
                 yield from self._object_method(owner, name, node)
             case _:
@@ -110,6 +117,11 @@ class Callees:
             yield Doing(Effect.WRITES, f"switches how what follows is computed (`{brief(node.func)}`)", node)
             return
         if name in self.program.torch.selections or name in tables.contexts or name in tables.pure:
+            return
+        if self._keeps_statistics(name, node, frame):
+            yield Doing(Effect.STATEFUL, f"calls `{brief(node.func)}`, which updates what it is given", node)
+        if name in tables.changing:
+            yield Doing(Effect.WRITES, f"changes its argument (`{brief(node)}`)", node)
             return
         if name in tables.advancing:
             if not (node.args and isinstance(node.args[0], ast.Call)):
@@ -149,6 +161,14 @@ class Callees:
         constant = frame.facts.value(given[0]).constant
         return not (isinstance(constant, (int, float)) and not constant)
 
+    def _keeps_statistics(self, called: str, node: ast.Call, frame: Frame) -> bool:
+        """Whether a function of torch is handed something that it keeps up to date."""
+        known = behaviour().keep_statistics if called.startswith("torch.") else {}
+        name, position = known.get(called.rpartition(".")[2], ("", 0))
+        given = [keyword.value for keyword in node.keywords if name and keyword.arg in (name, None)]
+        given += node.args[position : position + 1] if name else []
+        return any(not frame.facts.value(each).only(Kind.NONE) for each in given)
+
     def _construct(self, cls: Class, node: ast.Call) -> Iterator[Doing]:
         index = self.program.index
         if self.program.is_module(cls):
@@ -173,14 +193,32 @@ class Callees:
     def _object(
         self, cls: ClassRef, callee: Value, node: ast.Call, frame: Frame, callees: list[Frame] | None
     ) -> Iterator[Doing]:
+        if self.program.is_module(cls) and self._has_hooks(cls, frame):
+            what = f"calls `{brief(node.func)}`, whose hooks or parametrizations may change it"
+            yield Doing(Effect.STATEFUL, what, node)
         if isinstance(cls, ExternalName):
             yield from self._external_object(cls.name, callee, node, frame, callees)
             return
+        if self.program.is_module(cls):
+            around = self.program.index.method(cls, "__call__")
+            if around is not None:
+                yield from self.follow(around, node.func, node, node, frame, callees)
         method = self.program.index.method(cls, "forward" if self.program.is_module(cls) else "__call__")
         if method is None:
             yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node)
         else:
             yield from self.follow(method, node.func, node, node, frame, callees)
+
+    def _has_hooks(self, cls: ClassRef, frame: Frame) -> bool:
+        """Whether the files of a module's class and of its caller have a word for something that runs at its calls."""
+        modules = {frame.function.module} | ({cls.module} if isinstance(cls, Class) else set())
+        return any(map(self._speaks_of_hooks, modules))
+
+    def _speaks_of_hooks(self, module: Module) -> bool:
+        known = self._hooks.get(module)
+        if known is None:
+            known = self._hooks[module] = any(word in module.source.text for word in behaviour().hooking)
+        return known
 
     def _external_object(
         self, name: str, callee: Value, node: ast.Call, frame: Frame, callees: list[Frame] | None

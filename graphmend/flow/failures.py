@@ -83,7 +83,8 @@ def _subscript(node: ast.Subscript, frame: Frame) -> Iterator[Doing]:
         return  # a subscripted type
     for piece in _index_parts(node.slice):
         index = frame.facts.value(piece)
-        if index.may(_DATA) or (index.may(Kind.UNKNOWN) and holder.may(Kind.TENSOR | Kind.UNKNOWN)):
+        listed = isinstance(piece, (ast.List, ast.ListComp)) and holder.may(Kind.TENSOR | Kind.UNKNOWN)
+        if listed or index.may(_DATA) or (index.may(Kind.UNKNOWN) and holder.may(Kind.TENSOR | Kind.UNKNOWN)):
             what = f"indexes `{brief(node.value)}` with `{brief(piece)}`, which may be out of range"
             yield Doing(Effect.FAILS, what, node)
             return

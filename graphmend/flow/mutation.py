@@ -84,6 +84,11 @@ class Mutations:
         target = mutation.target
         if isinstance(mutation.node, ast.AugAssign) and isinstance(target, ast.Name):
             return self.aliasing.name_sources(target.id, frame, mutation.node)
+        looped = _looped_over(target, frame) if isinstance(target, ast.Name) else None
+        if looped is not None:
+            parts = looped.elts if isinstance(looped, (ast.Tuple, ast.List)) else [looped]
+            at = frame.statement(mutation.node)
+            return frozenset(source for part in parts for source in self.aliasing.objects(part, frame, at))
         return self.aliasing.objects(target, frame, frame.statement(mutation.node))
 
     def parameters(self, function: Function) -> frozenset[str]:
@@ -138,6 +143,25 @@ class Mutations:
                 yield Mutation(node, node.func.value, f"`{name}` changes its object")
         if callee.may(Kind.OBJECT):
             yield from self._object(callee, node, frame)
+        yield from self._handed_on(node, frame)
+
+    def _handed_on(self, node: ast.Call, frame: Frame) -> Iterator[Mutation]:
+        """What a function that is handed to a call writes into: its own object, or anything else that is handed on."""
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        for argument in given:
+            for target in ordered(frame.facts.value(argument).targets):
+                others: list[ast.expr] = []
+                if isinstance(target, TensorMethod) and self._writes(target.name, method=True):
+                    others = [argument.value] if isinstance(argument, ast.Attribute) else given
+                elif isinstance(target, ExternalName) and self._writes(target.name, method=False):
+                    others = given
+                elif isinstance(target, Function) and self.parameters(target):
+                    others = given
+                for other in others:
+                    if other is not argument:
+                        parts = other.elts if isinstance(other, (ast.Tuple, ast.List)) else [other]
+                        what = f"`{brief(argument)}`, which is handed to a call, writes in place"
+                        yield from (Mutation(node, part, what) for part in parts)
 
     def _target(self, target: Target, node: ast.Call) -> Iterator[Mutation]:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
@@ -162,6 +186,8 @@ class Mutations:
     def _writes(self, name: str, *, method: bool) -> bool:
         signature = self.program.torch.method(name) if method else self.program.torch.function(name)
         if signature is not None and signature.has("mutates"):
+            return True
+        if not method and name in behaviour().changing:
             return True
         return is_in_place_name(name) and (method or name.startswith("torch."))
 
@@ -269,6 +295,18 @@ def _may_ask_in_place(call: ast.Call, position: int) -> bool:
     given += call.args[position : position + 1]
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     return starred or any(not (isinstance(value, ast.Constant) and not value.value) for value in given)
+
+
+def _looped_over(target: ast.Name, frame: Frame) -> ast.expr | None:
+    """What a comprehension around a name takes it from; ``None`` if none binds it."""
+    parent = frame.parents.get(id(target))
+    while parent is not None and not isinstance(parent, ast.stmt):
+        for generator in getattr(parent, "generators", ()):
+            if any(isinstance(each, ast.Name) and each.id == target.id for each in walk(generator.target)):
+                found: ast.expr = generator.iter
+                return found
+        parent = frame.parents.get(id(parent))
+    return None
 
 
 def _is_tuple(target: ast.expr, frame: Frame) -> bool:

@@ -33,6 +33,8 @@ class Behaviour:
     """The tables; ``behaviour.yaml`` says what each of them means."""
 
     take_numbers: frozenset[str]
+    in_place: dict[str, int]
+    keep_statistics: dict[str, tuple[str, int]]
     draw_if: dict[str, DrawIf]
     may_return_operand: frozenset[str]
     no_gradient: dict[str, frozenset[int]]
@@ -50,6 +52,8 @@ class Behaviour:
     registering: frozenset[str]
     contexts: frozenset[str]
     switches: frozenset[str]
+    changing: frozenset[str]
+    hooking: frozenset[str]
     pure: frozenset[str]
     advancing: frozenset[str]
     untouching: frozenset[str]
@@ -72,6 +76,8 @@ def behaviour() -> Behaviour:
 
     return Behaviour(
         _names(operations, "take_numbers"),
+        dict(operations["in_place"]),
+        {name: (str(argument), int(position)) for name, (argument, position) in operations["keep_statistics"].items()},
         {name: DrawIf(*argument) for name, argument in operations["draw_if"].items()},
         _names(operations, "may_return_operand"),
         {name: frozenset(positions) for name, positions in operations["no_gradient"].items()},
@@ -89,6 +95,8 @@ def behaviour() -> Behaviour:
         _names(modules, "registering"),
         _names(functions, "contexts"),
         _names(functions, "switches"),
+        _names(functions, "changing"),
+        _names(functions, "hooking"),
         _names(functions, "pure"),
         _names(functions, "advancing"),
         _names(functions, "untouching"),
