@@ -268,9 +268,15 @@ class Aliasing:
                 return self._function(function, receiver, node, place)
             case ObjectMethod(owner="list" | "dict") if receiver is not None:
                 return self._sources(receiver, place.deeper) | self._arguments(node, place)
+            case ObjectMethod(owner=owner, name=name) if self._gives_state(owner, name):
+                return frozenset((Source(Origin.ATTRIBUTE, name),))
             case Class():
                 return self._arguments(node, place) if place.held else _NOTHING
         return _UNKNOWN | self._arguments(node, place)
+
+    def _gives_state(self, owner: str, name: str) -> bool:
+        """Whether a method gives the parameters, buffers or modules of a module."""
+        return self.program.torch.is_module_class(owner) and name in behaviour().module_readers
 
     def _object(self, cls: Class | ExternalName, node: ast.Call, place: _Place) -> Sources:
         if isinstance(cls, Class):

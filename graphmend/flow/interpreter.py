@@ -138,7 +138,10 @@ class Interpreter:
                 value = self.eval(item.expression, env)
                 if value.depends_on_data:
                     self.program.tests_data.add(self.function)
-                truth = self.decided(value)
+                if isinstance(item.expression, ast.Constant):
+                    truth = bool(item.expression.value)
+                else:
+                    truth = self.decided(value)
             else:
                 self.execute(item, env)
                 if block.exceptional:
