@@ -527,7 +527,7 @@ class Capturer:
 
     def _is_same_operator(self, node: ast.BinOp | ast.UnaryOp | ast.Compare) -> bool:
         """Whether an operator computes the same outside autocast."""
-        if not isinstance(node, ast.BinOp):
+        if not isinstance(node, ast.BinOp) or builds_text(node):
             return True
         if isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
             # A number divided by a tensor is a reciprocal, which autocast changes.

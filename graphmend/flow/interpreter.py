@@ -523,6 +523,8 @@ class Interpreter:
 
     def arithmetic(self, op: ast.operator, left: Value, right: Value) -> Value:
         """The value of a binary operation."""
+        if isinstance(op, ast.Mod) and isinstance(left.constant, (str, bytes)):
+            return STATIC  # a text with something filled in
         kinds: int = Kind.NOTHING
         tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
         others = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
