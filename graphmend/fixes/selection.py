@@ -115,7 +115,7 @@ class Writer:
         choice = self.branch.choice
         parts: list[Part] = [choice.test]
         if not self.branch.has_else:
-            parts += choice.arms()
+            parts += [arm for arm in choice.arms() if self.is_lambda(arm)]  # nested functions have theirs in front
         return self.remarks.all(*parts)
 
     def first_line(self, first: ast.stmt) -> int:
@@ -226,7 +226,7 @@ class Writer:
     def copied_spans(self, arm: Arm) -> list[Span]:
         """The ranges of the source that an arm copies."""
         if not self.is_lambda(arm):
-            return [self.arm_span(arm)]
+            return [self.source.span(each) for each in arm.kept] if self.is_in_header(arm) else [self.arm_span(arm)]
         return [copied_span(self.source, result) for result in arm.results if result is not None]
 
     def comments_above(self, side: Side) -> list[str]:
@@ -346,9 +346,13 @@ class Writer:
         text += source.text[at:end]
         if not arm.folded:
             text += f"{source.newline}{old}{returned}"
-        if source.position(source.span(arm.statements[0])[0])[0] == self.header_line(arm):
+        if self.is_in_header(arm):
             return self.separate(arm, indentation, returned)
         return reindent(text, old, indentation)
+
+    def is_in_header(self, arm: Arm) -> bool:
+        """Whether an arm stands on the line of its header."""
+        return self.source.position(self.source.span(arm.statements[0])[0])[0] == self.header_line(arm)
 
     def separate(self, arm: Arm, indentation: str, returned: str) -> str:
         """The body of an arm that stands on the line of its header: one line for each statement."""
