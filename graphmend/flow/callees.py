@@ -61,8 +61,9 @@ class Callees:
             for cls in ordered(callee.classes):
                 yield from self._object(cls, callee, node, frame, callees)
         if not self._is_known(callee, node, frame):
-            effect = Effect.STATEFUL if self._speaks_of_hooks(frame.function.module) else Effect.UNKNOWN
-            yield Doing(effect, f"calls `{brief(node.func)}`, which is not known", node)
+            if self._speaks_of_hooks(frame.function.module):
+                yield Doing(Effect.STATEFUL, f"calls `{brief(node.func)}`, which may have hooks", node)
+            yield Doing(Effect.UNKNOWN, f"calls `{brief(node.func)}`, which is not known", node)
         # What is handed to a call may be called by it.
         for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
             for target in ordered(frame.facts.value(argument).targets):

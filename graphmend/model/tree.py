@@ -42,9 +42,4 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
     todo = [root]
     for node in todo:
         yield node
-        for name in _FIELDS[node.__class__]:
-            value = getattr(node, name, None)
-            if value.__class__ is list:
-                todo += [each for each in value if each is not None]
-            elif isinstance(value, ast.AST):
-                todo.append(value)
+        todo += children(node)
