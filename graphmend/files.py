@@ -1,4 +1,4 @@
-"""Writing files so that no reader ever sees half of one."""
+"""Reading files that may be gone, and writing files so that no reader ever sees half of one."""
 
 from __future__ import annotations
 
@@ -50,3 +50,12 @@ def _default_mode() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def file_bytes(path: str) -> bytes:
+    """The bytes of a file; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -75,7 +75,9 @@ def _calls(function: Function, frame: Frame, lines: set[int], site: Site) -> Ite
     for line in sorted(lines):
         at = [node for node in walk_scope(frame.function.body) if getattr(node, "lineno", 0) == line]
         calls = [node for node in at if isinstance(node, ast.Call)]
-        exact: list[ast.AST | None] = [node for node in calls if function in callees_of(node, frame, site.program)]
+        exact: list[ast.AST | None] = list(calls)
+        if len(calls) > 1:
+            exact = [node for node in calls if function in callees_of(node, frame, site.program)]
         yield from exact or calls or [node for node in at if isinstance(node, ast.Attribute)] or [None]
 
 

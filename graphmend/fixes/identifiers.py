@@ -30,18 +30,17 @@ class NameTable:
     def __init__(self, module: Module) -> None:
         self._text = module.source.text
         self._bindings = frozenset(module.bindings)
-        self._words: dict[str, frozenset[str]] = {}
+        self._words: dict[str, Container[str]] = {"": self.used}
         self._taken: dict[str, set[str]] = {}
         self._given: dict[tuple[str, object], NewName] = {}
 
     @cached_property
-    def used(self) -> frozenset[str]:
+    def used(self) -> Container[str]:
         """Every word of the text, also of strings and comments: too many are no harm, and found faster."""
-        return frozenset({*_RESERVED, *_IDENTIFIER.findall(self._text)})
+        return _Words(self._text)
 
     def fresh(self, wanted: str, place: object) -> NewName:
         """A name like ``wanted`` that means nothing else in the file, for the use at ``place``."""
-        self._words.setdefault("", self.used)
         return self._fresh(wanted, "", place)
 
     def fresh_local(self, wanted: str, function: Function, place: object) -> NewName:
@@ -56,7 +55,7 @@ class NameTable:
         known = self._given.get((wanted, place))
         if known is None:
             taken = self._taken.setdefault(scope, set())
-            known = NewName(wanted, _first_free(wanted, self._words[scope] | taken), scope)
+            known = NewName(wanted, _first_free(wanted, self._words[scope], taken), scope)
             taken.add(known.given)
             self._given[wanted, place] = known
         return known
@@ -67,15 +66,26 @@ class NameTable:
         taken: dict[str, set[str]] = {}
         for name in dict.fromkeys(name for fix in fixes for name in fix.names):
             others = taken.setdefault(name.scope, set())
-            final[name] = _first_free(name.wanted, self._words[name.scope] | others)
+            final[name] = _first_free(name.wanted, self._words[name.scope], others)
             others.add(final[name])
         return [_renamed(fix, {name.given: final[name] for name in fix.names}) for fix in fixes]
 
 
-def _first_free(wanted: str, used: Container[str]) -> str:
+class _Words:
+    """The words of a text with those that Python reserves; few are asked for, so it is searched and not taken apart."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __contains__(self, name: object) -> bool:
+        text, word = self._text, str(name)
+        return word in _RESERVED or (word in text and re.search(rf"\b{re.escape(word)}\b", text) is not None)
+
+
+def _first_free(wanted: str, *used: Container[str]) -> str:
     """``wanted``, or with the first number from 2 on under which it is free."""
     names = chain([wanted], (f"{wanted}_{number}" for number in count(2)))
-    return next(name for name in names if name not in used)
+    return next(name for name in names if not any(name in each for each in used))
 
 
 def _renamed(fix: Fix, names: Mapping[str, str]) -> Fix:

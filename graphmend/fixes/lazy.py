@@ -209,7 +209,7 @@ def _sharpened(site: Site, frame: Frame, value: ast.expr) -> tuple[Frame, list[s
         if isinstance(node, ast.BinOp) and _is_configuration(frame, node):
             values[id(node)] = STATIC
     facts = Facts(frame.function, frame.facts.graph, values, frame.facts.reached, frame.facts.kept)
-    return Frame(frame.function, facts, frame.names, frame.depth), list(dict.fromkeys(assumed))
+    return Frame(frame.function, lambda: facts, frame, frame.depth), list(dict.fromkeys(assumed))
 
 
 def _is_configuration(frame: Frame, node: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from graphmend.files import file_bytes
 from graphmend.flow.aliasing import is_in_place_name
 from graphmend.flow.program import Program
 from graphmend.flow.values import UNKNOWN, Kind, Target
@@ -266,12 +267,3 @@ def python_files(folder: str) -> tuple[str, ...]:
         folders[:] = sorted(each for each in folders if each != "__pycache__" and not each.startswith("."))
         found += [os.path.join(directory, each) for each in sorted(files) if each.endswith(".py")]
     return tuple(found)
-
-
-def file_bytes(path: str) -> bytes:
-    """The bytes of a file; nothing if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

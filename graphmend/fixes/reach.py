@@ -110,7 +110,7 @@ class Reach:
     # ---------------------------------------------------------------- arms
 
     def _find_arms(self, module: Module) -> None:
-        for node in walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Call):
                 taker = self._takes_arms(module, node.func)
                 if taker:
@@ -136,7 +136,7 @@ class Reach:
                         )
 
     def _find_cached(self, module: Module) -> None:
-        for node in walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 made = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
                 for name in sorted({name for each in made for name in self._names(module, each)} & _CACHES):
@@ -175,7 +175,7 @@ class Reach:
     # ---------------------------------------------------------------- TorchScript
 
     def _find_scripted(self, module: Module) -> None:
-        for node in walk(module.tree):
+        for node in module.nodes:
             if (
                 isinstance(node, ast.Call)
                 and node.args
@@ -250,7 +250,7 @@ class Reach:
             case ast.Name(id=name):
                 for function in self._called(module, expression):
                     yield function.node
-                for node in walk(module.tree):
+                for node in module.nodes:
                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
                         yield node
                     elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):

@@ -13,9 +13,9 @@ from graphmend.fixes.site import Refused, Site
 from graphmend.flow.frames import frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
-from graphmend.flow.values import ExternalName
+from graphmend.flow.values import ExternalName, ObjectMethod, Target
 from graphmend.model.index import External
-from graphmend.model.module import Function
+from graphmend.model.module import Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
@@ -29,22 +29,33 @@ class _Changes:
         tables = behaviour()
         changing = tables.formatting | tables.emission
         self.last_words = {name.rpartition(".")[2] for name in changing}
+        self._named: dict[Module, bool] = {}
         self.places = [
             (function, node, bool(names & tables.formatting))
             for function in program.traced()
+            if self._is_named(function.module) or not changing.isdisjoint(map(_name, program.noted.get(function, ())))
             for node in self._candidates(function)
             if (names := self._names(node, function) & changing)
         ]
 
+    def _is_named(self, module: Module) -> bool:
+        """Whether a file has one of the words; what is called under another name is noted with the call."""
+        known = self._named.get(module)
+        if known is None:
+            known = self._named[module] = any(word in module.source.text for word in self.last_words)
+        return known
+
     def _candidates(self, function: Function) -> Iterator[ast.expr]:
         """What a function calls or assigns under a name that may be one of those looked for."""
         for node in walk_scope(function.body):
-            match node:
-                case ast.Call(func=ast.Attribute(attr=word) | ast.Name(id=word) as func) if word in self.last_words:
-                    yield func
-                case ast.Call(func=ast.Name() as func) if func.id not in function.locals:
-                    yield func  # imported under another name
-                case ast.Attribute(attr=word, ctx=ast.Store() | ast.Del()) if word in self.last_words:
+            if isinstance(node, ast.Call):
+                match node.func:
+                    case ast.Attribute(attr=word) | ast.Name(id=word) if word in self.last_words:
+                        yield node.func
+                    case ast.Name(id=name) if name not in function.locals:
+                        yield node.func  # imported under another name
+            elif isinstance(node, ast.Attribute) and node.attr in self.last_words:
+                if not isinstance(node.ctx, ast.Load):
                     yield node
 
     def _names(self, node: ast.expr, function: Function) -> set[str]:
@@ -59,6 +70,10 @@ class _Changes:
                 owners = facts.value(node.value).classes
                 names |= {f"{owner.name}.{node.attr}" for owner in owners if isinstance(owner, ExternalName)}
         return names
+
+
+def _name(called: Target) -> str:
+    return f"{called.owner}.{called.name}" if isinstance(called, ObjectMethod) else getattr(called, "name", "")
 
 
 def check_surroundings(site: Site, *, emits: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,13 +21,29 @@ _DEPTH = 4
 
 @dataclass(eq=False)
 class Frame:
-    """One function with its facts, its names and the way from its nodes to the statements around them."""
+    """One function with its facts, its names and the way from its nodes to the statements around them.
+
+    Args:
+        function: the function.
+        find_facts: finds its facts; only asked where they are needed, since that takes another look at the function.
+        general: for one call's own facts, the frame of all calls.
+    """
 
     function: Function
-    facts: Facts
-    names: Names
+    find_facts: Callable[[], Facts]
+    general: Frame | None = None
     depth: int = 0
     """How many calls with known arguments lead to it; 0 for the facts that hold for all calls."""
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of the function's expressions."""
+        return self.find_facts()
+
+    @cached_property
+    def names(self) -> Names:
+        """Where its names are bound and read."""
+        return Names(self.function, self.facts.graph) if self.general is None else self.general.names
 
     @cached_property
     def parents(self) -> dict[int, ast.AST]:
@@ -55,8 +71,7 @@ class Frames:
         """The frame of a function; ``facts`` saves interpreting it once more."""
         found = self._frames.get(function)
         if found is None:
-            known = facts or self.program.facts(function)
-            found = self._frames[function] = Frame(function, known, Names(function, known.graph))
+            found = self._frames[function] = Frame(function, lambda: facts or self.program.facts(function))
         return found
 
     def for_call(self, function: Function, arguments: Mapping[str, Value], caller: Frame) -> Frame:
@@ -78,10 +93,14 @@ class Frames:
         key = (function, tuple(sorted((name, values[name].kinds) for name in values)))
         found = self._special.get(key)
         if found is None:
-            facts = Facts(function, general.facts.graph)
-            Interpreter(self.program, function, values, facts).run(facts.graph)
-            found = self._special[key] = Frame(function, facts, general.names, caller.depth + 1)
+            found = Frame(function, lambda: self._facts_for(function, values), general, caller.depth + 1)
+            self._special[key] = found
         return found
+
+    def _facts_for(self, function: Function, parameters: dict[str, Value]) -> Facts:
+        facts = Facts(function, self.program.graph(function))
+        Interpreter(self.program, function, parameters, facts).run(facts.graph)
+        return facts
 
 
 def frames_of(program: Program) -> Frames:

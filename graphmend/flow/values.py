@@ -111,9 +111,12 @@ MISSING: Final = _Missing()
 Constant = Union[str, bytes, int, float, bool, None, _Missing]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Value:
     """What is known of one value.
+
+    Its fields are final rather than frozen: ``frozen`` sets each of them through a call, and values are made by the
+    million.
 
     Args:
         kinds: what it may be.
@@ -130,19 +133,19 @@ class Value:
         traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
     """
 
-    kinds: int
-    inferred: bool = False
-    dtype: str = ""
-    single: bool = False
-    leaf: bool = False
-    classes: frozenset[ClassRef] = frozenset()
-    targets: frozenset[Target] = frozenset()
-    items: tuple[Value, ...] | None = None
-    element: Value | None = None
-    constant: Constant = MISSING
-    low: float | None = None
-    high: float | None = None
-    traced: bool = False
+    kinds: Final[int]
+    inferred: Final[bool] = False
+    dtype: Final[str] = ""
+    single: Final[bool] = False
+    leaf: Final[bool] = False
+    classes: Final[frozenset[ClassRef]] = frozenset()
+    targets: Final[frozenset[Target]] = frozenset()
+    items: Final[tuple[Value, ...] | None] = None
+    element: Final[Value | None] = None
+    constant: Final[Constant] = MISSING
+    low: Final[float | None] = None
+    high: Final[float | None] = None
+    traced: Final[bool] = False
 
     def __eq__(self, other: object) -> bool:
         # Written out, cheapest first: the fixed point compares values millions of times.

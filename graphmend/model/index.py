@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Union
 
+from graphmend.files import file_bytes
 from graphmend.model.module import Class, Function, ImportBinding, Module, ValueBinding
 from graphmend.source.text import DecodeError, SourceText
 
@@ -37,7 +38,7 @@ Definition = Union[External, Module, Function, Class, ModuleValue]
 ANY = "*"
 RUNTIME_COPY = "_graphmend"
 """The name of the module that holds a vendored runtime."""
-_DEFINED = re.compile(rb"^[ \t]*(?:class|def|async def)?[ \t]*(\w+)[ \t]*[:=(]", re.MULTILINE)
+_DEFINED = rb"(?m)^[ \t]*(?:class|def|async def)?[ \t]*%b[ \t]*[:=(]"
 _MAX_HOPS = 12
 
 
@@ -63,7 +64,6 @@ class Index:
         self._roots: dict[str, set[str]] = {}
         self._paths: dict[str, str | None] = {}
         self._definitions: dict[tuple[str, str], tuple[Definition, ...]] = {}
-        self._words: dict[str, frozenset[bytes]] = {}
         self._mro: dict[Class, tuple[Class | External, ...]] = {}
         self.errors: dict[str, Exception] = {}
         """Why a file could not be read or parsed, by absolute path."""
@@ -214,13 +214,8 @@ class Index:
             return False
         if os.path.basename(path) == "__init__.py":
             return True
-        if path not in self._words:
-            try:
-                with open(path, "rb") as file:
-                    self._words[path] = frozenset(_DEFINED.findall(file.read()))
-            except OSError:
-                self._words[path] = frozenset()
-        return name.encode() in self._words[path]
+        data = file_bytes(path)
+        return name.encode() in data and re.search(_DEFINED % re.escape(name.encode()), data) is not None
 
     def dotted(self, module: Module, expression: ast.expr) -> tuple[Definition, ...]:
         """What a name or attribute chain written at module or class level stands for."""

@@ -10,6 +10,12 @@ from graphmend.model.tree import children, walk
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BINDERS = (
+    *(ast.Global, ast.Nonlocal, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
+    *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+    *COMPREHENSIONS,
+)
+"""What binds names, other than names themselves (``hidden`` holds those that a comprehension binds)."""
 
 
 def parameters(node: FunctionNode) -> list[ast.arg]:
@@ -52,22 +58,24 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
     outer: set[str] = set()
     hidden: set[int] = set()
     for node in walk_scope(body):
-        match node:
-            case ast.Global() | ast.Nonlocal():
-                outer.update(node.names)
-            case ast.Name(ctx=ast.Store() | ast.Del()) if id(node) not in hidden:
+        if isinstance(node, ast.Name):  # most nodes are names, and matching classes one by one takes its time
+            if not isinstance(node.ctx, ast.Load) and id(node) not in hidden:
                 names.add(node.id)
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                names.add(node.name)
-            case ast.Import() | ast.ImportFrom():
-                names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                names.add(name)
-            case ast.MatchMapping(rest=str(name)):
-                names.add(name)
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                for generator in node.generators:
-                    hidden.update(id(child) for child in walk(generator.target))
+        elif isinstance(node, _BINDERS):
+            match node:
+                case ast.Global() | ast.Nonlocal():
+                    outer.update(node.names)
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    names.add(node.name)
+                case ast.Import() | ast.ImportFrom():
+                    names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+                case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                    names.add(name)
+                case ast.MatchMapping(rest=str(name)):
+                    names.add(name)
+                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                    for generator in node.generators:
+                        hidden.update(id(child) for child in walk(generator.target))
     return names - outer
 
 

@@ -12,6 +12,7 @@ import tokenize
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Protocol
 
 from graphmend.findings import Range
@@ -69,6 +70,8 @@ class SourceText:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of each line."""
+        if "\r" not in self.text:
+            return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))][:-1]
         return [0, *(match.end() for match in _NEWLINE.finditer(self.text))]
 
     @cached_property
