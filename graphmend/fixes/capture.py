@@ -545,5 +545,12 @@ class Capturer:
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         ):
             risky = any(value.may(Kind.TENSOR | Kind.UNKNOWN) and not value.single for value in values)
-        if risky:
+        if risky and not _is_text(node):
             self.risk(node, f"`{ast.unparse(node)}` may fail")
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression puts literal and formatted text together, which cannot fail of itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _is_text(node.left) and _is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -10,6 +10,7 @@ import ast
 import builtins
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from graphmend.fixes.changes import Change, callees_of, changes_of
 from graphmend.fixes.site import Refused, Site
@@ -17,7 +18,7 @@ from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
-from graphmend.flow.values import ExternalName
+from graphmend.flow.values import ExternalName, Kind
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
@@ -37,10 +38,12 @@ class Place:
     Args:
         frame: the function.
         node: the statement or call; ``None`` if it is not known where in the function.
+        unknown: whether it is a call of which it is not known what it runs.
     """
 
     frame: Frame
     node: ast.AST | None
+    unknown: bool = False
 
 
 def places(site: Site, concerns: Callable[[Function], bool] = lambda _: True) -> Iterator[Place]:
@@ -96,6 +99,29 @@ class _Guarded:
         return found
 
 
+class _Open:
+    """The calls inside a ``try`` or a ``with`` that may run any module that somebody has handed in."""
+
+    def __init__(self, program: Program) -> None:
+        self.places: list[Place] = []
+        for function in program.traced():
+            nodes = [node for node in walk_scope(function.body) if hasattr(node, "handlers") or isinstance(node, _WITH)]
+            inside = [statement for node in nodes for statement in getattr(node, "body", ())]
+            calls = {id(node): node for node in walk_scope(inside) if isinstance(node, ast.Call)}
+            frame = frames_of(program).frame(function)
+            self.places += [Place(frame, call, unknown=True) for call in calls.values() if _is_open(call.func, frame)]
+
+
+def _is_open(callee: ast.expr, frame: Frame) -> bool:
+    """Whether it is not known what is called, and it may be a module."""
+    value = frame.facts.value
+    if isinstance(callee, ast.Name) and callee.id not in frame.function.locals:
+        return False  # what a decorator wraps is known where it is applied
+    if isinstance(callee, ast.Attribute) and not value(callee.value).only(Kind.OBJECT):
+        return False  # a method of something, rather than something that a module holds
+    return value(callee).may(Kind.UNKNOWN | Kind.STATIC)  # what a constructor is given counts as static, whatever it is
+
+
 # -------------------------------------------------------------------- handlers
 
 
@@ -112,11 +138,21 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
     """
     if not raised and not risks:
         return
-    for place in places(site, site.program.derived(_Guarded, lasting=False)):
+    known = list(places(site, site.program.derived(_Guarded, lasting=False)))
+    if raised:
+        # Of what calls the module without being seen to, what stands beside the known frames is the likeliest.
+        files = {place.frame.function.module for place in known}
+        found = site.program.derived(_Open).places
+        known += [each for each in found if each.frame.function.module in files]
+    for place in known:
+        if place.unknown and place.frame.function is site.function:
+            continue
         for line, what, caught in _guards(place, site, raised):
             if caught:
                 where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"
-                reason = f"{what}{where} (line {line}) may act on the exception, which would leave the whole graph"
+                where += f" (line {line})"
+                where += f", around `{brief(place.node)}`, which may run any module," if place.unknown else ""
+                reason = f"{what}{where} may act on the exception, which would leave the whole graph"
                 if not raised:
                     reason = f"{risks[0][1]}, and {reason}"
                 own = place.frame.function.module is site.module
@@ -225,32 +261,33 @@ def _builtin(definition: object) -> type[BaseException] | None:
 # -------------------------------------------------------------------- earlier changes
 
 
-def check_earlier_changes(site: Site) -> None:
-    """Refuse a raise before which a known frame of the region changes something that outlives it.
+def check_earlier_changes(site: Site, risks: Sequence[tuple[ast.AST, str]] = ()) -> None:
+    """Refuse an exception before which a known frame of the region changes something that outlives it.
+
+    Args:
+        site: where it is raised.
+        risks: for a message, what in it may fail.
 
     Raises:
         Refused: such a change was found.
     """
+    exception = "the exception" if not risks else f"the message, in which {risks[0][1]},"
     for place in places(site):
+        function = place.frame.function
+        where = "the function" if function is site.function else f"`{function.qualname}`"
         for change in (*_before(place, site), *_around_forward(place, site)):
-            function = place.frame.function
-            where = "the function" if function is site.function else f"`{function.qualname}`"
-            reason = (
-                f"{where} {change.what} before the exception (line {change.line}); compiled code would lose that change"
-            )
-            raise Refused(
-                Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
-            )
-        for change in changes_of(site.program).of(place.frame.function.body, place.frame):
+            lost = f"(line {change.line}) before {exception} and compiled code would lose that change"
+            _refuse_change(site, function, change, f"{where} {change.what} {lost}")
+        for change in changes_of(site.program).of(function.body, place.frame):
             if change.memory:
                 # Nothing orders an operator that raises against a write that does not depend on it (Inductor fuses the
                 # write with what the condition reads).
-                function = place.frame.function
-                where = "the function" if function is site.function else f"`{function.qualname}`"
-                reason = f"{where} {change.what} (line {change.line}); compiled code may do that before it raises"
-                raise Refused(
-                    Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None
-                )
+                moved = f"compiled code may do that before {exception}"
+                _refuse_change(site, function, change, f"{where} {change.what} (line {change.line}); {moved}")
+
+
+def _refuse_change(site: Site, function: Function, change: Change, reason: str) -> NoReturn:
+    raise Refused(Obligation.NO_EARLIER_MUTATION, reason, change.line if function.module is site.module else None)
 
 
 def _around_forward(place: Place, site: Site) -> Iterator[Change]:

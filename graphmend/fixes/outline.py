@@ -52,8 +52,8 @@ def plan(site: Site, arguments: Mapping[str, object]) -> Fix:
     raises = "raise" in observer.found.kinds
     check_surroundings(site, emits=observer.found.kinds != ["raise"] * len(observer.found.kinds))
     check_handlers(site, observer.found.raised, moved.risks)
-    if raises:
-        check_earlier_changes(site)
+    if raises or moved.risks:
+        check_earlier_changes(site, moved.risks if not raises else ())
     captures = list(moved.captures.values())
     name_captures(site, captures, form.moved, raises)
     name = new_name(site, observer.found.kinds)
