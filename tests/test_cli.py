@@ -73,8 +73,12 @@ class TestExitCodes:
         assert main(["lint", "."]) == 1
         assert main(["lint", "model.py", "--exit-zero"]) == 0
 
-    def test_an_empty_folder(self) -> None:
-        assert main(["lint"]) == 0
+    def test_an_empty_folder(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (project / "src").mkdir()
+        assert main(["lint", "src"]) == 0
+        assert capsys.readouterr().err == "graphmend: no Python files in `src`\n"
+        assert main(["lint", "src", "-q"]) == 0
+        assert capsys.readouterr().err == ""
 
     @pytest.mark.parametrize("name", ["empty", "blank"])
     def test_an_empty_file(self, project: Path, name: str) -> None:
@@ -122,6 +126,7 @@ class TestExitCodes:
             (["--rules", "gone.yaml"], "gone.yaml: cannot read the rule pack"),
             (["--runtime", "copy"], "graphmend: --runtime: expected `package`, `vendor` or `vendor=PATH`"),
             (["--config", "x.toml", "--isolated"], "`--config` and `--isolated` exclude each other"),
+            (["--unsafe-fixes"], "`--unsafe-fixes` needs `--fix` or `--diff`"),
             (["-", "a.py"], "`-` cannot be combined with other paths"),
             (["--stdin-filename", "a.py", "b.py"], "`--stdin-filename` cannot be combined with paths"),
             (["-o", "no/such/folder/out.txt"], "no/such/folder/out.txt: cannot write the output"),
@@ -413,6 +418,11 @@ rules:
         (project / "graphmend.toml").write_text('rules = ["own.yaml"]\nselect = ["ACME"]\n', encoding="utf-8")
         write(project, use="import acme\n\ndef f():\n    acme.dump(1)\n")
         assert found(capsys) == [("use.py", 4, "ACME1")]
+        assert main(["rule", "ACME1"]) == 0
+        assert capsys.readouterr().out.startswith("# ACME1: acme-dump\n")
+        assert main(["rules", "list"]) == 0
+        assert "\nACME1 " in f"\n{capsys.readouterr().out}"
+        assert main(["rule", "ACME1", "--isolated"]) == 2
 
     def test_their_examples_are_run(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "test", "own.yaml"]) == 0
@@ -424,6 +434,7 @@ rules:
 
     def test_they_are_checked(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "check", "own.yaml"]) == 0
+        assert capsys.readouterr().out == "1 rule, no mistakes\n"
         (project / "bad.yaml").write_text("rules: []\n", encoding="utf-8")
         (project / "worse.yaml").write_text("rules: [\n", encoding="utf-8")
         capsys.readouterr()

@@ -17,8 +17,16 @@ if TYPE_CHECKING:
     from graphmend.rules.model import Rule
 
 _DESCRIPTION = """\
-Finds the statements that break the graph when the code is compiled with torch.compile, says why and how they get into a
-compiled region, and with --fix rewrites those for which the rewrite is proven to change nothing else.
+Finds the statements that break the graph when the code is compiled with
+torch.compile, says why and how they get into a compiled region, and with --fix
+rewrites those for which the rewrite is proven to change nothing else.
+"""
+
+_EPILOG = """\
+Options overrule the configuration file: `[tool.graphmend]` in pyproject.toml, or
+graphmend.toml. Only there: `per-file-ignores` (a table from patterns to codes) and
+`generated-markers` (what files that a program wrote say near their top). Left out
+by default are the folders of tools, caches, builds and environments.
 """
 
 
@@ -29,9 +37,16 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="find graph breaks, and fix them",
         usage="graphmend lint [OPTIONS] [PATH ...]",
         description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="files and folders (default: the working directory)")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="files, folders, or `-`: standard input (default: the working directory)",
+    )
     parser.add_argument("--fix", action="store_true", help="apply safe fixes")
     parser.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff, apply unsafe fixes too")
     parser.add_argument("--diff", action="store_true", help="show what --fix would change, and change nothing")
@@ -61,6 +76,8 @@ def run(options: argparse.Namespace) -> int:
 
     stdin = _stdin_name(options)
     paths = (stdin,) if stdin else tuple(options.paths or ["."])
+    if options.unsafe_fixes and not (options.fix or options.diff):
+        raise UserError("`--unsafe-fixes` needs `--fix` or `--diff`")
     config, config_path = read_settings(options, paths)
     rules = select_rules(load_rules(config.packs), config)
     if options.verbose:
@@ -81,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
     report = engine.run(request)
     shown = [finding for finding in report.findings if finding.confidence.rank <= config.min_confidence.rank]
     report = replace(report, findings=tuple(shown))
+    if not report.files and not report.errors and not options.quiet:
+        complain(f"no Python files in {', '.join(f'`{path}`' for path in paths)}")
     _print(report, rules, config, options, source=text)
     if options.verbose:
         from graphmend.report import counted

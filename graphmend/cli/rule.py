@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend.cli.output import write
+from graphmend.cli.settings import add_packs, read_packs
 from graphmend.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Adds the command to the parser."""
     parser = commands.add_parser("rule", help="explain a rule", description="Explains a rule.", allow_abbrev=False)
     parser.add_argument("code", metavar="CODE", help="the code or the name of a rule")
-    parser.add_argument("--rules", metavar="FILE", action="append", default=[], help="load a rule pack of your own")
+    add_packs(parser)
     parser.set_defaults(run=run)
 
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """
     from graphmend.rules.loader import load_rules
 
-    rules = load_rules(tuple(options.rules))
+    rules = load_rules(read_packs(options))
     wanted: str = options.code
     for rule in rules:
         if wanted.upper() == rule.code or wanted == rule.name:

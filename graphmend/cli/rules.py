@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from graphmend.cli.output import complain, write
+from graphmend.cli.settings import add_packs, read_packs
 from graphmend.errors import PackError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser("rules", help="show rules, check and test packs", allow_abbrev=False)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="list the rules", allow_abbrev=False)
-    listing.add_argument("--rules", metavar="FILE", action="append", default=[], help="load a rule pack of your own")
+    add_packs(listing)
     listing.add_argument("--output-format", choices=("text", "json", "markdown"), default="text")
     listing.set_defaults(run=run_list)
     check = actions.add_parser("check", help="check rule packs for mistakes", allow_abbrev=False)
@@ -33,7 +34,7 @@ def run_list(options: argparse.Namespace) -> int:
     """Lists the rules."""
     from graphmend.rules.loader import load_rules
 
-    rules = sorted(load_rules(tuple(options.rules)), key=lambda rule: rule.code)
+    rules = sorted(load_rules(read_packs(options)), key=lambda rule: rule.code)
     render = {"text": _as_text, "json": _as_json, "markdown": _as_markdown}[options.output_format]
     write(render(rules))
     return 0
@@ -41,25 +42,28 @@ def run_list(options: argparse.Namespace) -> int:
 
 def run_check(options: argparse.Namespace) -> int:
     """Checks packs, alone and together with the built-in ones; tells of every pack that cannot be used."""
+    from graphmend.report import counted
     from graphmend.rules.loader import load_pack, load_rules
 
     failed = False
+    count = 0
     for path in options.packs:
         try:
-            load_pack(path)
+            count += len(load_pack(path).rules)
         except PackError as error:
             complain(str(error))
             failed = True
     if failed:
         return 2
-    rules = load_rules(tuple(options.packs))
-    write(f"{len(rules)} rules, no mistakes\n")
+    rules = load_rules(tuple(options.packs))  # also what only shows beside the built-in rules, like a code used twice
+    write(f"{counted(count if options.packs else len(rules), 'rule')}, no mistakes\n")
     return 0
 
 
 def run_test(options: argparse.Namespace) -> int:
     """Runs the examples of packs and tells of each that does not do what it says."""
     from graphmend.examples import check_examples
+    from graphmend.report import counted
     from graphmend.rules.loader import load_pack, load_rules
 
     rules = load_rules(tuple(options.packs))
@@ -69,7 +73,7 @@ def run_test(options: argparse.Namespace) -> int:
     for failure in failures:
         write(f"{failure}\n")
     count = sum(len(rule.examples) for rule in rules)
-    write(f"{count} examples, {len(failures)} failures\n")
+    write(f"{counted(count, 'example')}, {counted(len(failures), 'failure')}\n")
     return 1 if failures else 0
 
 

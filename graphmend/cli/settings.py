@@ -29,15 +29,20 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         ("--extend-ignore", "do not report these codes either"),
     ):
         rules.add_argument(name, metavar="CODES", type=_listed, action="extend", help=text)
-    rules.add_argument("--rules", metavar="FILE", action="append", help="load a rule pack of your own")
+    _add_packs(rules)
     rules.add_argument(
         "--torch", metavar="VERSION", type=_checked(parse_torch), help="leave out rules that do not hold for this torch"
     )
     rules.add_argument(
-        "--min-confidence", type=_choice(Confidence), metavar="LEVEL", help="least certain findings to show (medium)"
+        "--min-confidence",
+        type=_choice(Confidence),
+        metavar="LEVEL",
+        help=f"least certain findings to show: {_one_of(Confidence)} (medium)",
     )
     files = parser.add_argument_group("files")
-    files.add_argument("--exclude", metavar="GLOBS", type=_listed, action="extend", help="leave these out instead")
+    files.add_argument(
+        "--exclude", metavar="GLOBS", type=_listed, action="extend", help="leave these out, not the default"
+    )
     files.add_argument("--extend-exclude", metavar="GLOBS", type=_listed, action="extend", help="leave these out too")
     files.add_argument(
         "--force-exclude", action="store_true", default=None, help="leave excluded files out even if named"
@@ -60,7 +65,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "--assume-callers",
         type=_choice(AssumeCallers),
         metavar="WHAT",
-        help="what is assumed of unknown callers (exception-leaves-region)",
+        help=f"what is assumed of unknown callers: {_one_of(AssumeCallers)} (exception-leaves-region)",
     )
     fixes.add_argument(
         "--torchscript", metavar="PACKAGES", type=_listed, action="extend", help="packages that TorchScript may compile"
@@ -71,11 +76,34 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         type=_choice(Severity),
         metavar="SEVERITY",
-        help="quietest severity that gives exit code 1 (warning)",
+        help=f"quietest severity that gives exit code 1: {_one_of(Severity)} (warning)",
     )
+    _add_config(parser)
+
+
+def add_packs(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say which rule packs there are."""
+    _add_packs(parser)
+    _add_config(parser)
+
+
+def _add_packs(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--rules", metavar="FILE", action="append", help="load a rule pack of your own")
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
     where = parser.add_argument_group("configuration")
     where.add_argument("--config", metavar="FILE", help="read this configuration file")
     where.add_argument("--isolated", action="store_true", help="read no configuration file")
+
+
+def read_packs(options: argparse.Namespace) -> tuple[str, ...]:
+    """Returns the rule packs of the configuration and of the options of :func:`add_packs`.
+
+    Raises:
+        ConfigError: the configuration file cannot be used.
+    """
+    return _read(options, ["."])[0].packs + _packs(options)
 
 
 def read_settings(options: argparse.Namespace, paths: Sequence[str]) -> tuple[Config, Path | None]:
@@ -88,14 +116,21 @@ def read_settings(options: argparse.Namespace, paths: Sequence[str]) -> tuple[Co
     Raises:
         ConfigError: the configuration file cannot be used.
     """
-    here = Path.cwd().as_posix()
+    config, path = _read(options, paths)
+    return _overrule(config, options, Path.cwd().as_posix()), path
+
+
+def _read(options: argparse.Namespace, paths: Sequence[str]) -> tuple[Config, Path | None]:
     if options.config and options.isolated:
         raise ConfigError("`--config` and `--isolated` exclude each other")
     path = Path(options.config) if options.config else None
     if path is None and not options.isolated:
         path = find_config(paths)
-    config = load_config(path) if path else default_config(here)
-    return _overrule(config, options, here), path
+    return load_config(path) if path else default_config(Path.cwd().as_posix()), path
+
+
+def _packs(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(os.path.abspath(path) for path in options.rules or ())
 
 
 def _overrule(config: Config, options: argparse.Namespace, here: str) -> Config:
@@ -120,7 +155,7 @@ def _overrule(config: Config, options: argparse.Namespace, here: str) -> Config:
         config,
         extend_select=config.extend_select + tuple(options.extend_select or ()),
         extend_ignore=config.extend_ignore + tuple(options.extend_ignore or ()),
-        packs=config.packs + tuple(os.path.abspath(path) for path in options.rules or ()),
+        packs=config.packs + _packs(options),
         **changes,
     )
     if options.exclude is not None:

@@ -126,6 +126,7 @@ class Document:
         return [self._read(item, shape.item, (*at, index), what) for index, item in enumerate(node.value)]
 
     def _record(self, node: yaml.Node, shape: Record, at: Path, what: str) -> dict[str, Any]:
+        what = shape.called or what
         result: dict[str, Any] = {}
         following: list[tuple[str, yaml.Node, Following]] = []
         for key, child in self._items(node, at, what):
@@ -139,6 +140,8 @@ class Document:
                 result[key] = self._read(child, each, (*at, key), f"`{key}`")
         for key, child, rule in following:
             result[key] = self._read(child, self._followed(key, rule, result, at), (*at, key), f"`{key}`")
+        if shape.named_by in result:
+            what = f"{what} `{result[shape.named_by]}`"
         for key, field in shape.fields.items():
             if field.required and key not in result:
                 raise self.error(at, f"{what} lacks the key `{key}`")

@@ -68,6 +68,10 @@ class Record:
     one_of: tuple[str, ...] = ()
     """Keys of which at least one must be there; exactly one unless ``several``."""
     several: bool = False
+    called: str = ""
+    """What messages call it; the key that holds it when left out."""
+    named_by: str = ""
+    """The key whose value names it in messages."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ EXAMPLE = Record(
         "ok": Field(_line, "Code in which the rule finds nothing."),
     },
     one_of=("bad", "ok"),
+    called="the example",
 )
 RULE = Record(
     {
@@ -193,6 +198,8 @@ RULE = Record(
         "examples": Field(ListOf(EXAMPLE), "Code that shows and tests the rule."),
     },
     one_of=("fix", "refusal"),
+    called="the rule",
+    named_by="code",
 )
 PACK = Record({"rules": Field(ListOf(RULE), "The rules of this pack.", required=True)})
 
