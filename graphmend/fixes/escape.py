@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -76,7 +77,7 @@ def places(site: Site, concerns: Callable[[Function], bool] = lambda _: True) ->
 def _calls(function: Function, frame: Frame, lines: set[int], site: Site) -> Iterator[ast.AST | None]:
     """The nodes in some lines of a caller that call a function."""
     for line in sorted(lines):
-        at = [node for node in walk_scope(frame.function.body) if getattr(node, "lineno", 0) == line]
+        at = frame.calls.get(line, [])
         calls = [node for node in at if isinstance(node, ast.Call)]
         exact: list[ast.AST | None] = list(calls)
         if len(calls) > 1:
@@ -93,10 +94,18 @@ class _Guarded:
     def __call__(self, function: Function) -> bool:
         found = self._known.get(function)
         if found is None:
-            nodes = walk_scope(function.body)
-            guarded = any(hasattr(node, "handlers") or isinstance(node, _WITH) for node in nodes)
-            found = self._known[function] = guarded or bool(function.decorators)
+            found = self._known[function] = bool(function.decorators) or any(_guarding(function))
         return found
+
+
+def _guarding(function: Function) -> Iterator[ast.stmt]:
+    """The ``try`` and ``with`` statements of a function's own code."""
+    lines = function.module.guarding_lines
+    last = function.node.end_lineno
+    if bisect_left(lines, function.line) < (len(lines) if last is None else bisect_right(lines, last)):
+        for node in walk_scope(function.body):
+            if isinstance(node, ast.stmt) and (hasattr(node, "handlers") or isinstance(node, _WITH)):
+                yield node
 
 
 class _Open:
@@ -105,8 +114,9 @@ class _Open:
     def __init__(self, program: Program) -> None:
         self.places: list[Place] = []
         for function in program.traced():
-            nodes = [node for node in walk_scope(function.body) if hasattr(node, "handlers") or isinstance(node, _WITH)]
-            inside = [statement for node in nodes for statement in getattr(node, "body", ())]
+            inside = [statement for node in _guarding(function) for statement in getattr(node, "body", ())]
+            if not inside:
+                continue
             calls = {id(node): node for node in walk_scope(inside) if isinstance(node, ast.Call)}
             frame = frames_of(program).frame(function)
             self.places += [Place(frame, call, unknown=True) for call in calls.values() if _is_open(call.func, frame)]
@@ -191,9 +201,8 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
 def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:
     """The ``try`` and ``with`` statements around a place, with the part of a ``try`` that holds it."""
     if place.node is None:
-        for node in walk_scope(place.frame.function.body):
-            if hasattr(node, "handlers") or isinstance(node, _WITH):
-                yield node, "body" if hasattr(node, "handlers") else ""
+        for node in _guarding(place.frame.function):
+            yield node, "body" if hasattr(node, "handlers") else ""
         return
     child: ast.AST = place.node
     parent = place.frame.parents.get(id(child))

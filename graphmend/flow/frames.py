@@ -12,6 +12,7 @@ from graphmend.flow.names import Names
 from graphmend.flow.program import Program
 from graphmend.flow.values import UNKNOWN, Kind, Value
 from graphmend.model.module import Function
+from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import children, walk
 
 _UNCERTAIN = Kind.TENSOR | Kind.SCALAR | Kind.UNKNOWN
@@ -50,6 +51,15 @@ class Frame:
         """The parent of each node, by identity."""
         roots: list[ast.AST] = list(self.function.body)
         return {id(child): node for root in roots for node in walk(root) for child in children(node)}
+
+    @cached_property
+    def calls(self) -> dict[int, list[ast.Call | ast.Attribute]]:
+        """The calls and attributes of the function's own code, by line."""
+        found: dict[int, list[ast.Call | ast.Attribute]] = {}
+        for node in walk_scope(self.function.body):
+            if isinstance(node, (ast.Call, ast.Attribute)):
+                found.setdefault(node.lineno, []).append(node)
+        return found
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The innermost statement that holds a node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,8 @@ from typing import Union
 from graphmend.model.scopes import FunctionNode, bound_names, defaults, local_names, parameters
 from graphmend.model.tree import children, walk
 from graphmend.source.text import SourceText
+
+_GUARDING = re.compile(r"(?:^|[\r\n])[ \t\f]*(?:try|with|async)\b")
 
 
 @dataclass(frozen=True)
@@ -185,6 +188,11 @@ class Module:
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the file, a parent before its children."""
         return tuple(walk(self.tree))
+
+    @cached_property
+    def guarding_lines(self) -> list[int]:
+        """The lines, in order, in which a ``try`` or ``with`` statement may start: found in the text, which is fast."""
+        return [self.source.position(match.end())[0] for match in _GUARDING.finditer(self.source.text)]
 
     @cached_property
     def code(self) -> tuple[Code, ...]:

@@ -17,7 +17,7 @@ DISABLERS = frozenset(
 )
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
-_COMPILE = re.compile(r"\b(?:compile|optimize)\b")
+_COMPILE = re.compile(r"(?<![^\w.]re\.)\b(?:compile|optimize)\b")
 RUNTIME_MARK = "graphmend runtime"
 """The docstring of a vendored runtime module starts with this."""
 
