@@ -29,7 +29,8 @@ from graphmend.model.scopes import walk_scope
 from graphmend.signatures import torch
 
 if TYPE_CHECKING:
-    from graphmend.flow.interpreter import Environment, Interpreter
+    from graphmend.flow.environment import Environment
+    from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
 
 _PLAIN = frozenset(

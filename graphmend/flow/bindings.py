@@ -7,7 +7,8 @@ import builtins
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend.flow.interpreter import Environment, Interpreter
+from graphmend.flow.environment import Environment
+from graphmend.flow.interpreter import Interpreter
 from graphmend.flow.state import DEPTH, PASSES
 from graphmend.flow.values import (
     NOTHING,

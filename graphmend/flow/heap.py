@@ -38,7 +38,8 @@ from graphmend.model.module import Class, Function, Module
 from graphmend.signatures import torch
 
 if TYPE_CHECKING:
-    from graphmend.flow.interpreter import Environment, Interpreter
+    from graphmend.flow.environment import Environment
+    from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
 
 

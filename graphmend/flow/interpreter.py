@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
+from graphmend.flow.environment import Environment, forget, merge, path_of
+from graphmend.flow.operators import arithmetic, compared
 from graphmend.flow.values import (
     ABSENT,
     MISSING,
@@ -38,12 +40,9 @@ from graphmend.model.tree import walk
 if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
-Environment = dict[str, Value]
-
 _ROUNDS = 40
 _ADDING = frozenset({"append", "add", "appendleft", "insert", "setdefault"})
 _GROWING = _ADDING | {"extend", "update"}
-_NUMERIC = Kind.SIZE | Kind.STATIC | Kind.SCALAR
 
 
 @dataclass
@@ -101,7 +100,7 @@ class Interpreter:
             assert before is not None
             for successor, environment in self.flow(block, dict(before), record):
                 known = states[successor.number]
-                merged = environment if known is None else _merge(known, environment)
+                merged = environment if known is None else merge(known, environment)
                 if known is None or merged is not known:
                     states[successor.number] = merged
                     pending.add(successor.number)
@@ -145,7 +144,7 @@ class Interpreter:
             else:
                 self.execute(item, env)
                 if block.exceptional:
-                    raised = _merge(raised, env)
+                    raised = merge(raised, env)
         for handler in block.exceptional:
             yield handler, dict(raised)
         test = block.test
@@ -202,7 +201,7 @@ class Interpreter:
                 if self.facts is not None:
                     self.facts.kept.append(read)
                 left = self.eval(read, env)
-                self.assign(assigned, self.arithmetic(op, left, self.eval(value, env)), env)
+                self.assign(assigned, arithmetic(op, left, self.eval(value, env)), env)
             case ast.AnnAssign(target=assigned, annotation=annotation, value=ast.expr() as value):
                 result = self.eval(value, env)
                 if result.kinds & Kind.UNKNOWN:
@@ -261,22 +260,22 @@ class Interpreter:
         match node:
             case ast.Name(id=name):
                 if name in self.dotted:
-                    _forget(name, env)
+                    forget(name, env)
                 env[name] = value
                 if self.recording and self.facts is not None:
                     self.facts.values[id(node)] = value
             case ast.Attribute(value=owner, attr=attr):
                 holder = self.eval(owner, env)
                 self.program.heap.write(holder, attr, value)
-                key = _path(node)
+                key = path_of(node)
                 if key:
-                    _forget(key, env)
+                    forget(key, env)
                     self.dotted.add(key.partition(".")[0])
                     env[key] = value
             case ast.Subscript(value=owner, slice=index):
                 holder = self.eval(owner, env)
                 self.eval(index, env)
-                key = _path(owner)
+                key = path_of(owner)
                 if holder.may(Kind.CONTAINER) and key and key in env:
                     env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, value)))
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
@@ -321,7 +320,7 @@ class Interpreter:
 
     def refine(self, node: ast.expr, env: Environment, keep: int, positive: bool) -> None:
         """Note that a name or attribute certainly has, or certainly has not, the kinds ``keep``."""
-        key = _path(node.target if isinstance(node, ast.NamedExpr) else node)
+        key = path_of(node.target if isinstance(node, ast.NamedExpr) else node)
         if not key:
             return
         self.dotted.add(key.partition(".")[0])
@@ -338,7 +337,7 @@ class Interpreter:
 
     def narrow_instance(self, subject: ast.expr, types: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of ``isinstance(subject, types)``."""
-        key = _path(subject)
+        key = path_of(subject)
         if not key:
             return
         self.dotted.add(key.partition(".")[0])
@@ -383,7 +382,7 @@ class Interpreter:
 
     def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
         if self.dotted and (self.facts is None or id(node) not in self.facts.absent):
-            key = _path(node)
+            key = path_of(node)
             if key and key in env:
                 self.eval(node.value, env)
                 return env[key]
@@ -464,7 +463,7 @@ class Interpreter:
 
     def grow(self, method: ast.Attribute, arguments: Sequence[Value], env: Environment) -> None:
         """Remember what ``list.append`` and the like put into a container."""
-        key = _path(method.value)
+        key = path_of(method.value)
         holder = env[key] if key and key in env else None
         added = arguments[-1] if method.attr in _ADDING else element(arguments[-1])
         if holder is not None and holder.may(Kind.CONTAINER):
@@ -519,52 +518,7 @@ class Interpreter:
         return replace(value, constant=MISSING, low=None, high=None)
 
     def _binary(self, node: ast.BinOp, env: Environment) -> Value:
-        return self.arithmetic(node.op, self.eval(node.left, env), self.eval(node.right, env))
-
-    def arithmetic(self, op: ast.operator, left: Value, right: Value) -> Value:
-        """The value of a binary operation."""
-        if isinstance(op, ast.Mod) and isinstance(left.constant, (str, bytes)):
-            return STATIC  # a text with something filled in
-        kinds: int = Kind.NOTHING
-        tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
-        others = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
-        if tensors:
-            kinds |= Kind.TENSOR
-        if isinstance(op, (ast.Add, ast.Mult)) and left.may(Kind.CONTAINER) and not tensors:
-            if left.may(Kind.SIZE) or right.may(Kind.SIZE):
-                return replace(container(SIZE), kinds=Kind.CONTAINER | Kind.SIZE)
-            if isinstance(op, ast.Add) and left.items is not None and right.items is not None:
-                return sequence([*left.items, *right.items])
-            return container(join(left.element or NOTHING, right.element or NOTHING))
-        if all(others):
-            both = others[0] | others[1]
-            for kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SCALAR, Kind.SIZE):
-                if both & kind:
-                    kinds |= Kind.UNKNOWN if kind is Kind.OBJECT else kind
-                    break
-            else:
-                kinds |= Kind.STATIC
-        if not kinds & Kind.TENSOR:
-            return Value(
-                kinds or Kind.UNKNOWN, inferred=bool(kinds & Kind.SCALAR) and (left.inferred or right.inferred)
-            )
-        comparison = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
-        booleans = all(value.dtype == "bool" for value in tensors)
-        scalars = all(value.single or not value.may(Kind.TENSOR) and value.only(_NUMERIC) for value in (left, right))
-        floating = any(value.dtype == "float" for value in tensors) or isinstance(op, ast.Div)
-        integral = all(value.dtype in ("int", "bool") or not value.may(Kind.TENSOR) for value in (left, right))
-        return Value(
-            kinds,
-            inferred=all(value.inferred for value in tensors),
-            dtype="bool"
-            if comparison and booleans
-            else "float"
-            if floating
-            else "int"
-            if integral and len(tensors) == 2
-            else "",
-            single=scalars,
-        )
+        return arithmetic(node.op, self.eval(node.left, env), self.eval(node.right, env))
 
     def _compare(self, node: ast.Compare, env: Environment) -> Value:
         left = self.eval(node.left, env)
@@ -611,90 +565,6 @@ class Interpreter:
             value = element(value)
         self.yields = join(self.yields, value)
         return UNKNOWN
-
-
-def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
-    """The value of one comparison."""
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        if ABSENT in (left, right) and left.kinds == right.kinds:
-            return replace(STATIC, constant=isinstance(op, ast.Is), traced=True)
-        return STATIC
-    if isinstance(op, (ast.In, ast.NotIn)):
-        inside = right.element if right.may(Kind.CONTAINER) else None
-        data = left.depends_on_data or right.may(Kind.TENSOR) or (inside is not None and inside.may(Kind.TENSOR))
-        data = data and not (
-            right.may(Kind.STATIC) and right.only(Kind.STATIC) and not left.may(Kind.TENSOR | Kind.SCALAR)
-        )
-        return replace(SCALAR, inferred=left.inferred or right.inferred) if data else STATIC
-    if left.constant is None or right.constant is None:
-        return STATIC  # `t == None` compares identities in effect
-    tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
-    kinds: int = Kind.NOTHING
-    if tensors:
-        if any(isinstance(value.constant, str) for value in (left, right)):
-            return STATIC
-        kinds |= Kind.TENSOR
-    rest = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
-    if all(rest):
-        both = rest[0] | rest[1]
-        if both & Kind.UNKNOWN:
-            kinds |= Kind.UNKNOWN
-        elif both & Kind.SCALAR:
-            kinds |= Kind.SCALAR
-        else:
-            kinds |= Kind.STATIC
-    single = all(v.single or (not v.may(Kind.TENSOR) and v.only(_NUMERIC)) for v in (left, right))
-    return Value(
-        kinds or Kind.STATIC,
-        inferred=all(value.inferred for value in tensors) if tensors else left.inferred or right.inferred,
-        dtype="bool" if tensors else "",
-        single=bool(tensors) and single,
-    )
-
-
-def _merge(known: Environment, other: Environment) -> Environment:
-    """The join of two environments; ``known`` itself if ``other`` adds nothing."""
-    changed: Environment | None = None
-    for name, value in other.items():
-        before = known.get(name)
-        if before is None:
-            after = value if "." not in name else None
-        elif before is value or before == value:
-            continue
-        else:
-            after = join(before, value)
-            if after == before:
-                continue
-        if after is None:
-            continue
-        if changed is None:
-            changed = dict(known)
-        changed[name] = after
-    for name in known:
-        # A refinement of an attribute holds after a join only if both sides have it.
-        if "." in name and name not in other:
-            if changed is None:
-                changed = dict(known)
-            changed.pop(name, None)
-    return known if changed is None else changed
-
-
-def _forget(name: str, env: Environment) -> None:
-    """Drop what was known of the attributes of ``name``."""
-    prefix = name + "."
-    for key in [key for key in env if key.startswith(prefix)]:
-        del env[key]
-
-
-def _path(node: ast.expr) -> str:
-    """The dotted path of a name or of an attribute of a name; empty for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return ""
-    return ".".join([node.id, *reversed(parts)])
 
 
 def _load(node: ast.expr) -> ast.expr:

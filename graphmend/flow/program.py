@@ -15,8 +15,9 @@ from graphmend.flow.annotations import Annotations
 from graphmend.flow.bindings import Bindings
 from graphmend.flow.calls import Calls
 from graphmend.flow.cfg import Graph
+from graphmend.flow.environment import Environment
 from graphmend.flow.heap import Heap
-from graphmend.flow.interpreter import Environment, Facts, Interpreter, graph_of
+from graphmend.flow.interpreter import Facts, Interpreter, graph_of
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
 from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, instance, join, ordered, settled
