@@ -23,6 +23,7 @@ from graphmend.findings import (
 from graphmend.fixes import plan_fix
 from graphmend.fixes.site import RuntimeImport, Site
 from graphmend.flow.absent import facts_of_tracing
+from graphmend.flow.answered import is_answered
 from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
@@ -135,6 +136,7 @@ class Analysis:
             alive = {(id(match.node), match.rule.code) for match in self.matcher.matches(self.program, seen)}
             matches = [match for match in matches if (id(match.node), match.rule.code) in alive]
         parents = parents_of(function)
+        matches = [match for match in matches if not is_answered(match.node, function, parents)]
 
         def site_of(match: Match) -> Site:
             return Site(

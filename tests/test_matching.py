@@ -400,3 +400,59 @@ class Model(nn.Module):
     (finding,) = lint(text).findings
     assert finding.refusal is not None
     assert finding.refusal.obligation == "pure-arms"
+
+
+ANSWERED = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, keep=True, other=False):
+        x = torch.relu(x)
+        if self.saving and self.training:
+            if keep:
+                print("not kept")
+                keep = False
+        y = x + 1
+        for layer in range(3):
+            if self.saving and self.training:
+                if keep:
+                    print("dead")
+                y = y * 2
+            elif keep:
+                print("kept")
+        return y
+"""
+
+
+def test_what_an_earlier_branch_has_answered_is_not_there(lint) -> None:  # type: ignore[no-untyped-def]
+    assert places(lint(ANSWERED)) == [(10, "GM301"), (19, "GM301")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("keep = False", "keep = other"),
+        ("y = x + 1", "keep = other"),
+        ("y = x + 1", "self.training = other"),
+        ("y = y * 2", "keep = True"),
+        ("for layer in", "for keep in"),
+        ("y = x + 1", "def f():\n            nonlocal keep\n            keep = True\n        f()\n        y = x"),
+        ("            if self.saving and self.training:\n", "            if self.saving:\n"),
+        (
+            "        if self.saving and self.training:\n            if keep:",
+            "        if self.saving and other:\n            if keep:",
+        ),
+        (
+            "        if self.saving and self.training:\n            if keep:",
+            "        if self.saving and self.training:\n            if other:",
+        ),
+        ("self.saving and self.training", "self.saving() and self.training"),
+    ],
+)
+def test_what_no_branch_has_answered_is_there(lint, old: str, new: str) -> None:  # type: ignore[no-untyped-def]
+    assert old in ANSWERED
+    text = ANSWERED.replace(old, new)
+    dead = next(number for number, line in enumerate(text.splitlines(), 1) if "dead" in line)
+    assert (dead, "GM301") in places(lint(text))
