@@ -198,7 +198,7 @@ def test_a_vendored_runtime_is_known_where_its_file_is_missing(
     (folder / "model.py").write_text(text)
     report = engine.run(engine.Request(("pkg",), Config(root=str(tmp_path)), fix=True))
     # The branch in which an effect is called has no fix; the effect itself is no finding.
-    assert {finding.rule for finding in report.findings} <= {"GM101"}
+    assert {finding.rule for finding in report.findings} <= {"GM104"}
     assert report.errors == ()
     assert report.fixed == ()
 
@@ -456,3 +456,24 @@ def test_what_no_branch_has_answered_is_there(lint, old: str, new: str) -> None:
     text = ANSWERED.replace(old, new)
     dead = next(number for number, line in enumerate(text.splitlines(), 1) if "dead" in line)
     assert (dead, "GM301") in places(lint(text))
+
+
+def test_a_branch_that_only_calls_effects_only_observes(lint) -> None:  # type: ignore[no-untyped-def]
+    text = """\
+import torch
+from graphmend import effect as later
+from torch import nn
+
+
+@later
+def tell():
+    print("large")
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if torch.relu(x).sum() > 2:
+            tell()
+        return x * 2
+"""
+    assert places(lint(text)) == [(13, "GM104")]

@@ -82,7 +82,7 @@ def test_everything_in_a_pack_reaches_its_rule() -> None:
     )
     assert call.message == "`{callee}` breaks the graph in `{function}`"
     assert call.match == CallMatch(
-        ("acme.dump", "acme.debug.*"), ("write",), "acme.Sink", ("GB0007",), ("GB0059", "GB0007")
+        ("acme.dump", "acme.debug.*"), ("write",), ("acme.Sink",), ("GB0007",), ("GB0059", "GB0007")
     )
     assert call.fix is not None
     assert (call.fix.transform, call.fix.requires) == ("outline", (Obligation.VALUE_UNUSED,))
@@ -116,7 +116,7 @@ def test_a_call_is_matched_by_qualified_name() -> None:
     assert not match.takes_function("acme.other")
     assert not match.takes_function("dump")
     assert match.takes_method("anything")
-    assert not CallMatch(methods=("write",), receiver="acme.Sink").takes_method("read")
+    assert not CallMatch(methods=("write",), receivers=("acme.Sink",)).takes_method("read")
 
 
 RULE = """\

@@ -300,11 +300,14 @@ class Observer:
             self.found.replaced.append((level, text if level is named else f"stacklevel={text}"))
 
     def _is_cached(self, call: ast.Call) -> bool:
-        """Whether a logger's method is one that a library added, which may remember its arguments."""
-        assert isinstance(call.func, ast.Attribute)
-        if call.func.attr == "exception":
+        """Whether what logs is a method that a library added, which may remember its arguments."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if not name:  # imported: `from logging import info`
+            named = {each.name for each in self.facts.value(call.func).targets if isinstance(each, ExternalName)}
+            name = named.pop().rpartition(".")[2] if len(named) == 1 else ""
+        if name == "exception":
             raise self._exception_only_here(call)
-        return call.func.attr not in _LEVELS
+        return name not in _LEVELS
 
     def _check_hashed(self, call: ast.Call) -> None:
         for argument in (*call.args, *(keyword.value for keyword in call.keywords)):

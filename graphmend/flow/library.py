@@ -106,7 +106,8 @@ class Library:
         if name in self.python.reads:
             if first.depends_on_data:
                 return replace(SCALAR, inferred=first.inferred)
-            return first if first.kinds and not first.may(Kind.UNKNOWN | Kind.OBJECT) else STATIC
+            is_number = not first.may(Kind.UNKNOWN | Kind.OBJECT) and not isinstance(first.constant, str)
+            return first if first.kinds and is_number else STATIC
         if name in self.python.passes:
             pool = [element(first)] if len(arguments) == 1 and first.may(Kind.CONTAINER) else arguments
             joined = join_all(pool)

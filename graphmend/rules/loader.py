@@ -154,7 +154,7 @@ class _Reader:
         return CallMatch(
             tuple(call.get("function", ())),
             tuple(call.get("method", ())),
-            call.get("receiver"),
+            tuple(call.get("receiver", ())),
             self.ids(call, "function"),
             self.ids(call, "method"),
         )

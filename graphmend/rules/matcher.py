@@ -13,6 +13,7 @@ from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Targe
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.model.tree import children
+from graphmend.regions.entries import EFFECTS, decorator_names
 from graphmend.rules.model import BranchMatch, CallMatch, PatternMatch, Rule
 from graphmend.rules.pattern import Metavariable, Pattern, metavariable, parse_pattern
 
@@ -89,13 +90,13 @@ class Matcher:
 
     def _at(self, program: Program, facts: Facts, statement: ast.stmt, node: ast.AST) -> Iterator[Match]:
         if isinstance(node, ast.If):
-            yield from self._branch(facts, node, node.test, _form(facts.function.module, node))
+            yield from self._branch(program, facts, node, node.test, _form(facts.function.module, node))
         elif isinstance(node, ast.IfExp):
-            yield from self._branch(facts, statement, node.test, "conditional-expression", inside=node)
+            yield from self._branch(program, facts, statement, node.test, "conditional-expression", inside=node)
         elif isinstance(node, ast.While):
-            yield from self._branch(facts, node, node.test, "while")
+            yield from self._branch(program, facts, node, node.test, "while")
         elif isinstance(node, ast.Assert):
-            yield from self._branch(facts, node, node.test, "assert")
+            yield from self._branch(program, facts, node, node.test, "assert")
         elif isinstance(node, ast.Call):
             yield from self._call(program, facts, statement, node)
         for rule, match, pattern in self.patterns:
@@ -106,9 +107,15 @@ class Matcher:
                     yield Match(rule, node, statement, certainty, captures=captures, gb=rule.gb)
 
     def _branch(
-        self, facts: Facts, statement: ast.stmt, test: ast.expr, form: str, inside: ast.IfExp | None = None
+        self,
+        program: Program,
+        facts: Facts,
+        statement: ast.stmt,
+        test: ast.expr,
+        form: str,
+        inside: ast.IfExp | None = None,
     ) -> Iterator[Match]:
-        body = "other" if inside is not None else self._body(facts, statement)
+        body = "other" if inside is not None else self._body(program, facts, statement)
         for rule, match in self.branches:
             if form not in match.forms or (match.body is not None and body not in match.body):
                 continue
@@ -116,19 +123,19 @@ class Matcher:
             if certainty is not None:
                 yield Match(rule, test, statement, certainty, gb=rule.gb)
 
-    def _body(self, facts: Facts, statement: ast.stmt) -> str:
+    def _body(self, program: Program, facts: Facts, statement: ast.stmt) -> str:
         """What a branch does: ``raises``, ``observes``, ``returns`` or ``other``."""
         if not isinstance(statement, ast.If):
             return "other"
-        kinds = self._kinds(facts, statement.body)
+        kinds = self._kinds(program, facts, statement.body)
         if statement.orelse and not _is_elif(statement) and "raise" not in kinds:
-            kinds |= self._kinds(facts, statement.orelse)
+            kinds |= self._kinds(program, facts, statement.orelse)
         if kinds and kinds <= {"raise", "observe"}:
             return "raises" if "raise" in kinds else "observes"
         parts = [*statement.body, *statement.orelse]
         return "returns" if any(isinstance(node, ast.Return) for node in walk_scope(parts)) else "other"
 
-    def _kinds(self, facts: Facts, body: Sequence[ast.stmt]) -> set[str]:
+    def _kinds(self, program: Program, facts: Facts, body: Sequence[ast.stmt]) -> set[str]:
         """What the statements of a branch do; a message that is put together before it is raised does nothing."""
         kinds: set[str] = set()
         raises = bool(body) and isinstance(body[-1], ast.Raise)
@@ -136,20 +143,24 @@ class Matcher:
             match statement:
                 case ast.Raise():
                     kinds.add("raise")
-                case ast.Expr(value=ast.Call() as call) if self.observes(facts, call):
+                case ast.Expr(value=ast.Call() as call) if self.observes(program, facts, call):
                     kinds.add("observe")
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     continue
                 case ast.Assign(targets=[ast.Name()]) if raises:
                     continue
                 case ast.If():
-                    kinds |= self._kinds(facts, statement.body) | self._kinds(facts, statement.orelse)
+                    kinds |= self._kinds(program, facts, statement.body) | self._kinds(program, facts, statement.orelse)
                 case _:
                     kinds.add("other")
         return kinds
 
-    def observes(self, facts: Facts, call: ast.Call) -> bool:
-        """Whether a call only prints, logs or warns."""
+    def observes(self, program: Program, facts: Facts, call: ast.Call) -> bool:
+        """Whether a call only prints, logs or warns, be it as an effect of the runtime."""
+        callees = facts.value(call.func).targets
+        functions = [each for each in callees if isinstance(each, Function)]
+        if functions and len(functions) == len(callees):
+            return all(decorator_names(program.index, each) & EFFECTS for each in functions)
         names = list(callee_names(facts.value(call.func)))
         return bool(names) and all(any(_takes(match, name) for match in self.observers) for name in names)
 
@@ -193,8 +204,8 @@ def _takes(match: CallMatch, name: str) -> bool:
     if match.takes_function(name):
         return True
     owner, _, method = name.rpartition(".")
-    receiver = "torch.Tensor" if match.receiver == "tensor" else match.receiver
-    return bool(match.methods) and owner == receiver and match.takes_method(method)
+    receiver = "tensor" if owner == "torch.Tensor" and "tensor" in match.receivers else owner
+    return bool(match.methods) and receiver in match.receivers and match.takes_method(method)
 
 
 def _ids(rule: Rule, match: CallMatch, names: Sequence[str]) -> tuple[str, ...]:

@@ -39,14 +39,14 @@ class CallMatch:
     Attributes:
         functions: qualified names (``warnings.warn``); a trailing ``.*`` stands for every function of a module.
         methods: names of methods; ``*`` stands for every method.
-        receiver: the qualified name of the class whose instances have the methods, or a fact (``tensor``).
+        receivers: the qualified names of the classes whose instances have the methods, or a fact (``tensor``).
         function_gb: identifiers of the graph breaks of a call of one of the functions.
         method_gb: identifiers of the graph breaks of a call of one of the methods.
     """
 
     functions: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
-    receiver: str | None = None
+    receivers: tuple[str, ...] = ()
     function_gb: tuple[str, ...] = ()
     method_gb: tuple[str, ...] = ()
 

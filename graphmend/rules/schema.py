@@ -128,7 +128,10 @@ CALL = Record(
             ListOf(Text(pattern=r"\*|[A-Za-z_]\w*", what="the name of a method or `*`"), or_single=True),
             "Names of methods of `receiver`; `*` stands for each method.",
         ),
-        "receiver": Field(_qualified, "The class whose instances have the methods, or a fact like `tensor`."),
+        "receiver": Field(
+            ListOf(_qualified, or_single=True),
+            "The classes whose instances have the methods, or a fact like `tensor`.",
+        ),
         "function_gb": Field(_ids, "Those of the rule's ids that a call of a function has; all when left out."),
         "method_gb": Field(_ids, "Those of the rule's ids that a call of a method has; all when left out."),
     },
