@@ -196,7 +196,7 @@ class Analysis:
         for each, message in messages:
             fix, _ = self._plan(each, message)
             if fix is not None and _leaves(fix, each.source.span(each.statement), each.source.span(site.statement)):
-                return fix
+                return replace(fix, limits="unless the branch, without its message, has a fix as well", is_step=True)
         return None
 
     def _plan(self, site: Site, match: Match) -> tuple[Fix | None, Refusal | None]:

@@ -290,7 +290,7 @@ class _Session:
         before = file.source
         after = replace(before, text=apply_edits(before.text, edits))
         file.source = after
-        file.count += len(chosen)
+        file.count += sum(not fix.is_step for fix in chosen)
         mended = [lead for lead in wanted if lead.finding.fix in chosen]
         file.leads = [lead for lead in file.leads if lead.finding.fix not in chosen]
         known = os.path.abspath(file.path)

@@ -121,6 +121,8 @@ class Fix:
     """The names in ``edits`` that are new; those of the fixes that are applied are numbered without gaps."""
     limits: str = ""
     """When the mended code breaks the graph all the same; empty for never."""
+    is_step: bool = False
+    """Whether it only prepares another fix, if there is one for what it leaves."""
 
 
 @dataclass(frozen=True, slots=True)
