@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from graphmend.config import AssumeCallers, Config
 from graphmend.findings import (
@@ -32,6 +36,13 @@ from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import BranchMatch, Rule
 from graphmend.rules.select import ignored_codes
 
+_BASES = re.compile(
+    r"^[ \t]*(?:class\s+\w+\s*\([^)]*\)|(?:from|import)\s[^\n]* as \w[^\n]*|\w+ as \w+,?[ \t]*(?:#[^\n]*)?$)",
+    re.MULTILINE,
+)
+"""Where a text names base classes, or gives something another name under which it may be one."""
+_OWN = re.compile(r"^[ \t]*class\s+(\w+)", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _REMEMBERED = 200
 """After how many functions what was found out about them and those around is forgotten, to bound the memory."""
 _SEVERITY = {
@@ -56,6 +67,14 @@ class Lead:
     end: int
 
 
+def base_words(text: str) -> frozenset[str]:
+    """The words of a text among which the names of base classes from other files are, or get another name there."""
+    if "class " not in text:
+        return frozenset()
+    words = {word for found in _BASES.finditer(text) for word in _WORD.findall(found[0])}
+    return frozenset(map(sys.intern, words - set(_OWN.findall(text))))
+
+
 class Analysis:
     """Regions and flow for the entries of some files.
 
@@ -75,20 +94,44 @@ class Analysis:
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
 
-    def enter(self, paths: Iterable[str]) -> Iterator[FileError]:
-        """Follow the regions that start in these files; yields what goes wrong inside graphmend."""
-        for path in paths:
-            module = self.index.load(path)
-            if module is None:
-                continue
-            try:
-                self.program.add_module(module)
-            except Exception as error:  # noqa: BLE001 - reported, and the other files go on
-                yield crash(module.path, "following its regions", error)
+    def enter(self, paths: Iterable[str], others: Mapping[str, AbstractSet[str]]) -> Iterator[FileError]:
+        """Follow the regions that start in some files, and in those that derive classes from theirs.
+
+        Args:
+            paths: the files.
+            others: files that are not linted, with the words among which the base classes in them are.
+
+        Yields:
+            What goes wrong inside graphmend.
+        """
+        pending, entered = list(paths), set[str]()
+        while pending:
+            for path in pending:
+                entered.add(os.path.abspath(path))
+                module = self.index.load(path)
+                if module is None:
+                    continue
+                try:
+                    self.program.add_module(module)
+                except Exception as error:  # noqa: BLE001 - reported, and the other files go on
+                    yield crash(module.path, "following its regions", error)
+            pending = list(self._heirs(entered, others))
         self.program.forget()
         self._functions.clear()
         for function in self._candidates():
             self._functions.setdefault(os.path.abspath(function.module.path), []).append(function)
+
+    def _heirs(self, entered: AbstractSet[str], others: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+        """The other files in which a class derives from a module class of those that were entered."""
+        modules = self.index.modules()
+        names = {
+            cls.name
+            for path in entered
+            for cls in (modules[path].classes if path in modules else ())
+            if self.program.is_module(cls)
+        }
+        words = chain(others.items(), ((path, base_words(text)) for path, text in self.index.linted(entered)))
+        yield from (path for path, bases in words if path not in entered and not names.isdisjoint(bases))
 
     def _candidates(self) -> Iterator[Function]:
         for function in self.program.traced():

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from graphmend.analysis import Analysis, Lead
+from graphmend.analysis import Analysis, Lead, base_words
 from graphmend.config import Config
 from graphmend.discover import discover, display_path
 from graphmend.files import write_atomically
@@ -126,6 +126,8 @@ class _Session:
         self.rules = rules
         self.observers = [rule for rule in known if rule.fix is not None and rule.fix.transform == "outline"]
         self.files: dict[str, _File] = {}
+        self.others: dict[str, frozenset[str]] = {}
+        """Files in which nothing can be found, with the words among which the base classes in them are."""
         self.errors: list[FileError] = []
         self.parsed: dict[str, Module] = {}
         self.outdated: list[Module] = []
@@ -176,6 +178,7 @@ class _Session:
         matters = "torch" in source.text or any(rule.region.value == "anywhere" for rule in self.rules)
         if not matters:
             self.check_syntax(source)
+            self.others[os.path.abspath(path)] = base_words(source.text)
             return
         head = source.text[:_HEAD].lower()
         generated = any(marker.lower() in head for marker in self.config.generated_markers)
@@ -204,7 +207,7 @@ class _Session:
         analysis = Analysis(index, self.config, self.rules, self.observers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser's remarks on escapes in code that is only read
-            self.errors += analysis.enter(entries)
+            self.errors += analysis.enter(entries, self.others)
             for path in report:
                 file = self.files[path]
                 file.leads = []

@@ -19,7 +19,7 @@ from graphmend.flow.cfg import Block, Case, Catch, Enter, Item, Iterate, Test
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
-from graphmend.flow.values import ExternalName, Kind
+from graphmend.flow.values import Bound, ExternalName, Kind
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
@@ -27,6 +27,8 @@ from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.signatures.behaviour import behaviour
 
+_CALLING = ("__call__", "_call_impl", "_wrapped_call_impl")
+_ACCESSORS = frozenset({"setter", "getter", "deleter"})
 _BROAD = frozenset({"Exception", "BaseException"})
 _WITH = (ast.With, ast.AsyncWith)
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
@@ -154,6 +156,7 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
         files = {place.frame.function.module for place in known}
         found = site.program.derived(_Open).places
         known += [each for each in found if each.frame.function.module in files]
+    known += [place for each in known for place in _around_calls(each, site)] if raised else []
     for place in known:
         if place.unknown and place.frame.function is site.function:
             continue
@@ -173,11 +176,8 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
     """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
     module = place.frame.function.module
     if raised:
-        for decorator in place.frame.function.decorators:
-            called = decorator.func if isinstance(decorator, ast.Call) else decorator
-            found = site.program.index.dotted(module, called)
-            if any(isinstance(each, External) and each.name in behaviour().contexts for each in found):
-                yield decorator.lineno, f"`@{brief(decorator)}`", True
+        for line, what in _wrappers(place.frame.function, site.program):
+            yield line, what, True
     for parent, inside in _around(place):
         if isinstance(parent, _WITH):
             for item in parent.items:
@@ -196,6 +196,70 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
             yield line, "the `finally`", inside != "finalbody"
         if inside in ("handlers", "finalbody") and raised:
             yield getattr(parent, "lineno", 0), "the `try`, whose exception would be this one's context,", True
+
+
+def _wrappers(function: Function, program: Program) -> Iterator[tuple[int, str]]:
+    """What is wrapped around a function and could see its exceptions: contexts of torch, and what is not understood."""
+    for decorator in function.decorators:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found = program.index.dotted(function.module, called)
+        if found and all(isinstance(each, External) for each in found):
+            if any(isinstance(each, External) and each.name in behaviour().contexts for each in found):
+                yield decorator.lineno, f"`@{brief(decorator)}`"
+        elif not isinstance(called, ast.Attribute) or called.attr not in _ACCESSORS:
+            applied = program.bindings.value_of(decorator, function.module)
+            if not any(isinstance(each, (Function, Bound)) for each in applied.targets):
+                yield decorator.lineno, f"`@{brief(decorator)}`, which is not understood,"
+    owner = function.owner
+    if owner is None:
+        return
+    if function.name in owner.values:
+        yield function.line, f"what `{owner.name}` makes of `{function.name}`"
+    for decorator in owner.node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found = program.index.dotted(owner.module, called)
+        if any(not isinstance(each, External) and _may_wrap(each, owner) for each in found):
+            yield decorator.lineno, f"`@{brief(decorator)}` of the class"
+    for keyword in owner.node.keywords:
+        yield keyword.value.lineno, f"the {keyword.arg} of `{owner.name}`"
+
+
+def _may_wrap(decorator: object, owner: Class) -> bool:
+    """Whether a decorator of a class may put something around its methods."""
+    if not isinstance(decorator, Function):
+        return True
+    for node in walk(decorator.node):
+        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars")):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and node.attr in owner.methods:
+            return True
+    return False
+
+
+class _Calling:
+    """The methods of module classes inside which ``forward`` runs, where a class has its own."""
+
+    def __init__(self, program: Program) -> None:
+        self.methods = [
+            (cls, cls.methods[name])
+            for module in program.index.modules().values()
+            for cls in module.classes
+            for name in _CALLING
+            if name in cls.methods and program.is_module(cls)
+        ]
+
+
+def _around_calls(place: Place, site: Site) -> Iterator[Place]:
+    """The places in methods inside which a ``forward`` runs."""
+    function, program = place.frame.function, site.program
+    owner = function.owner
+    if owner is None or function.name != "forward":
+        return
+    for cls, method in program.derived(_Calling).methods:
+        if cls in program.index.mro(owner) or owner in program.index.mro(cls):
+            if program.state(method).passes == 0:
+                program.look_into(method)
+            yield Place(frames_of(program).frame(method), None)
 
 
 def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:

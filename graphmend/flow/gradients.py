@@ -6,7 +6,6 @@ Both are asked of an *arm*: local names that the arm itself assigns are looked t
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -22,6 +21,8 @@ from graphmend.signatures.behaviour import behaviour
 
 _NO_GRADIENT = Kind.STATIC | Kind.SIZE | Kind.NONE | Kind.CALLABLE | Kind.SCALAR
 _CUTTING = frozenset({"detach", "data"})
+_LARGEST = 65504.0
+"""The largest number of float16, of whose dtypes with gradients it is the narrowest."""
 _SCALING = frozenset({"mul", "multiply", "div", "divide", "true_divide"})
 _PASSING = frozenset(f"builtins.{name}" for name in ("tuple", "list", "max", "min", "sum", "abs"))
 
@@ -240,9 +241,9 @@ class Gradients:
         return self.unbounded(operand) if self.finite(number) else node
 
     def finite(self, node: ast.expr) -> bool:
-        """Whether an expression is a known number other than zero, infinity and NaN."""
+        """Whether an expression is a known number that in no dtype is zero or infinite, and whose inverse is not."""
         constant = self.value(node).constant
-        return isinstance(constant, (int, float)) and math.isfinite(constant) and constant != 0
+        return isinstance(constant, (int, float)) and 1 / _LARGEST < abs(constant) < _LARGEST
 
     def _unbounded_call(self, node: ast.Call) -> ast.expr | None:
         operation = self.operation(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Union
 
@@ -92,6 +92,10 @@ class Index:
         for path, source in self._overlay.items():
             if path not in self._by_path and matters(source.text):
                 self.load(path)
+
+    def linted(self, but: Container[str]) -> Iterator[tuple[str, str]]:
+        """The absolute paths and the texts of the linted files but for some."""
+        yield from ((path, source.text) for path, source in self._overlay.items() if path not in but)
 
     def is_loaded(self, path: str) -> bool:
         """Whether a file was parsed."""
