@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from graphmend.findings import Proof
 from graphmend.fixes.arms import Arm, Branch
 from graphmend.fixes.site import Site
+from graphmend.flow.aliasing import aliasing_of
 from graphmend.flow.frames import frames_of
 from graphmend.flow.gradients import Gradients, Unknown
 from graphmend.flow.text import brief
 from graphmend.flow.values import Kind
 from graphmend.model.scopes import bound_names
-from graphmend.model.tree import children
+from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
+from graphmend.signatures.behaviour import behaviour
 
 _STEPS = 4
 """How far back from the arms leaves are followed."""
@@ -70,6 +72,10 @@ class _Differentiation:
             order = f"`torch.cond` would add up the gradients of `{twice}` in another order"
             detail = f"not shown (`{brief(unbounded)}`), and {order}"
             return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
+        uncondable = self.uncondable()
+        if uncondable:
+            detail = f"not shown (`{brief(unbounded)}`), and {uncondable}"
+            return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
         detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
         return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail)))
 
@@ -94,6 +100,27 @@ class _Differentiation:
                     if isinstance(node, ast.Attribute) and not self.site.facts.value(node.value).may(Kind.TENSOR):
                         continue  # `self` is no operand of its own
                 stack += children(node)
+        return ""
+
+    def uncondable(self) -> str:
+        """Why ``torch.cond`` cannot differentiate the sides; empty if nothing says so (measured with torch 2.13).
+
+        It fails to compile where the gradients that two sides give a tensor have other strides, as that of a scaled sum
+        has, and where one side reads two tensors that share memory.
+        """
+        nodes = [node for arm in self.arms for root in arm.nodes for node in walk(root)]
+        for node in nodes:
+            name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            if name in behaviour().spreading:
+                return f"`torch.cond` cannot join the gradients of `{brief(node)}` with those of the other side"
+        names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        read = sorted(name for name in names & self.site.function.locals)
+        aliasing = aliasing_of(self.site.program)
+        sources = [aliasing.name_sources(name, self.frame, self.site.statement) for name in read]
+        for index, (name, found) in enumerate(zip(read, sources)):
+            for other, others in zip(read[index + 1 :], sources[index + 1 :]):
+                if found & others:
+                    return f"`torch.cond` cannot read `{name}` and `{other}`, which may share memory"
         return ""
 
     def gradients(self, arm: Arm) -> Gradients:

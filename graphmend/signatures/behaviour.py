@@ -41,6 +41,7 @@ class Behaviour:
     elementwise: frozenset[str]
     like_first: frozenset[str]
     conversions: frozenset[str]
+    spreading: frozenset[str]
     pure_modules: frozenset[str]
     partial_modules: frozenset[str]
     passing_modules: frozenset[str]
@@ -84,6 +85,7 @@ def behaviour() -> Behaviour:
         _names(operations, "elementwise"),
         _names(operations, "like_first"),
         _names(operations, "conversions"),
+        _names(operations, "spreading"),
         classes("pure"),
         classes("partial"),
         classes("passing"),
