@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -32,17 +30,11 @@ from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
+from graphmend.regions.heirs import base_words
 from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import BranchMatch, Rule
 from graphmend.rules.select import ignored_codes
 
-_BASES = re.compile(
-    r"^[ \t]*(?:class\s+\w+\s*\([^)]*\)|(?:from|import)\s[^\n]* as \w[^\n]*|\w+ as \w+,?[ \t]*(?:#[^\n]*)?$)",
-    re.MULTILINE,
-)
-"""Where a text names base classes, or gives something another name under which it may be one."""
-_OWN = re.compile(r"^[ \t]*class\s+(\w+)", re.MULTILINE)
-_WORD = re.compile(r"\w+")
 _REMEMBERED = 200
 """After how many functions what was found out about them and those around is forgotten, to bound the memory."""
 _SEVERITY = {
@@ -65,14 +57,6 @@ class Lead:
     finding: Finding
     start: int
     end: int
-
-
-def base_words(text: str) -> frozenset[str]:
-    """The words of a text among which the names of base classes from other files are, or get another name there."""
-    if "class " not in text:
-        return frozenset()
-    words = {word for found in _BASES.finditer(text) for word in _WORD.findall(found[0])}
-    return frozenset(map(sys.intern, words - set(_OWN.findall(text))))
 
 
 class Analysis:
@@ -99,7 +83,7 @@ class Analysis:
 
         Args:
             paths: the files.
-            others: files that are not linted, with the words among which the base classes in them are.
+            others: the files that hold no region of their own, with the words among which their base classes are.
 
         Yields:
             What goes wrong inside graphmend.

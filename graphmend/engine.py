@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from graphmend.analysis import Analysis, Lead, base_words
+from graphmend.analysis import Analysis, Lead
 from graphmend.config import Config
 from graphmend.discover import discover, display_path
 from graphmend.files import write_atomically
@@ -23,6 +23,7 @@ from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.site import RuntimeImport
 from graphmend.model.index import Index
 from graphmend.model.module import Module
+from graphmend.regions.heirs import base_words
 from graphmend.rules.loader import load_rules
 from graphmend.rules.model import Rule
 from graphmend.rules.select import ignored_codes, select_rules

@@ -499,3 +499,32 @@ class Model(nn.Module):
         return x * 2
 """
     assert places(lint(text)) == [(13, "GM104")]
+
+
+def test_a_branch_that_only_calls_what_a_pack_says_observes_only_observes(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("""\
+rules:
+  - code: ACME1
+    name: acme-tell
+    summary: "`tell` breaks the graph"
+    match: {call: {function: model.tell}}
+    fix: {transform: outline, with: {observes: true}}
+""")
+    (tmp_path / "model.py").write_text("""\
+import torch
+from torch import nn
+
+
+def tell(x):
+    print(x)
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if torch.relu(x).sum() > 2:
+            tell("large")
+        return x * 2
+""")
+    config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
+    report = engine.run(engine.Request((str(tmp_path / "model.py"),), config))
+    assert (11, "GM104") in places(report)

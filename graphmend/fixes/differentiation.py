@@ -16,6 +16,7 @@ from graphmend.flow.values import Kind
 from graphmend.model.scopes import bound_names
 from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
+from graphmend.rules.matcher import callee_names
 from graphmend.signatures.behaviour import behaviour
 
 _STEPS = 4
@@ -110,8 +111,7 @@ class _Differentiation:
         """
         nodes = [node for arm in self.arms for root in arm.nodes for node in walk(root)]
         for node in nodes:
-            name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-            if name in behaviour().spreading:
+            if isinstance(node, ast.Call) and self.called(node) & behaviour().spreading:
                 return f"`torch.cond` cannot join the gradients of `{brief(node)}` with those of the other side"
         names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         read = sorted(name for name in names & self.site.function.locals)
@@ -122,6 +122,10 @@ class _Differentiation:
                 if found & others:
                     return f"`torch.cond` cannot read `{name}` and `{other}`, which may share memory"
         return ""
+
+    def called(self, node: ast.Call) -> set[str]:
+        """The last names of what a call may call."""
+        return {name.rpartition(".")[2] for name in callee_names(self.site.facts.value(node.func))}
 
     def gradients(self, arm: Arm) -> Gradients:
         return Gradients(self.site.program, self.frame, arm.nodes)

@@ -221,7 +221,9 @@ def _wrappers(function: Function, program: Program) -> Iterator[tuple[int, str]]
         if any(not isinstance(each, External) and _may_wrap(each, owner) for each in found):
             yield decorator.lineno, f"`@{brief(decorator)}` of the class"
     for keyword in owner.node.keywords:
-        yield keyword.value.lineno, f"the {keyword.arg} of `{owner.name}`"
+        found = program.index.dotted(owner.module, keyword.value)
+        if not found or not all(isinstance(each, External) for each in found):  # `abc.ABCMeta` wraps nothing
+            yield keyword.value.lineno, f"the {keyword.arg} of `{owner.name}`"
 
 
 def _may_wrap(decorator: object, owner: Class) -> bool:

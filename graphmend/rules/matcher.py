@@ -157,12 +157,13 @@ class Matcher:
 
     def observes(self, program: Program, facts: Facts, call: ast.Call) -> bool:
         """Whether a call only prints, logs or warns, be it as an effect of the runtime."""
-        callees = facts.value(call.func).targets
-        functions = [each for each in callees if isinstance(each, Function)]
-        if functions and len(functions) == len(callees):
-            return all(decorator_names(program.index, each) & EFFECTS for each in functions)
-        names = list(callee_names(facts.value(call.func)))
-        return bool(names) and all(any(_takes(match, name) for match in self.observers) for name in names)
+        targets = facts.value(call.func).targets
+        return bool(targets) and all(self._only_observes(program, each) for each in targets)
+
+    def _only_observes(self, program: Program, called: Target) -> bool:
+        if isinstance(called, Function) and decorator_names(program.index, called) & EFFECTS:
+            return True
+        return any(_takes(match, name) for name in target_names(called) for match in self.observers)
 
     def _call(self, program: Program, facts: Facts, statement: ast.stmt, call: ast.Call) -> Iterator[Match]:
         value = facts.value(call.func)
