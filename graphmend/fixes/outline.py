@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from graphmend.findings import Applicability, Fix
 from graphmend.fixes.capture import Capturer, Context, Moved
-from graphmend.fixes.escape import check_earlier_changes, check_handlers
+from graphmend.fixes.earlier import check_earlier_changes
+from graphmend.fixes.handlers import check_handlers
 from graphmend.fixes.movedtext import header_of
 from graphmend.fixes.naming import name_captures
 from graphmend.fixes.observe import Observer

@@ -14,8 +14,8 @@ from graphmend.findings import Applicability, Edit, Fix, NewName
 from graphmend.fixes.capture import Capture, Capturer, Context
 from graphmend.fixes.carry import Certainty
 from graphmend.fixes.emit import insert_function, runtime_name
-from graphmend.fixes.escape import check_handlers
 from graphmend.fixes.expressions import expression_text
+from graphmend.fixes.handlers import check_handlers
 from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.movedtext import moved_text
 from graphmend.fixes.naming import name_captures

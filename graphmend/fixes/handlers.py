@@ -1,0 +1,192 @@
+"""Who could catch an exception on its way out of the region: handlers, contexts, and wrappers around functions."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Sequence
+
+from graphmend.fixes.route import WITH, Guarded, Open, Place, around_calls, guarding, places
+from graphmend.fixes.site import Refused, Site
+from graphmend.flow.program import Program
+from graphmend.flow.text import brief
+from graphmend.flow.values import Bound, ExternalName
+from graphmend.model.index import External
+from graphmend.model.module import Class, Function, Module
+from graphmend.model.tree import walk
+from graphmend.obligations import Obligation
+from graphmend.signatures.behaviour import behaviour
+
+_ACCESSORS = frozenset({"setter", "getter", "deleter"})
+_BROAD = frozenset({"Exception", "BaseException"})
+_SUPPRESSORS = frozenset({"contextlib.suppress"})
+
+
+def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple[ast.AST, str]]) -> None:
+    """Refuse a raise, or text that may fail, inside something that could catch it.
+
+    Args:
+        site: the place.
+        raised: the exception classes that the moved text names.
+        risks: what else in it may fail.
+
+    Raises:
+        Refused: a known frame of the region may catch an exception of the text.
+    """
+    if not raised and not risks:
+        return
+    known = list(places(site, site.program.derived(Guarded, lasting=False)))
+    if raised:
+        # Of what calls the module without being seen to, what stands beside the known frames is the likeliest.
+        files = {place.frame.function.module for place in known}
+        found = site.program.derived(Open).places
+        known += [each for each in found if each.frame.function.module in files]
+    known += [place for each in known for place in around_calls(each, site)] if raised else []
+    for place in known:
+        if place.unknown and place.frame.function is site.function:
+            continue
+        for line, what, caught in _guards(place, site, raised):
+            if caught:
+                where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"
+                where += f" (line {line})"
+                where += f", around `{brief(place.node)}`, which may run any module," if place.unknown else ""
+                reason = f"{what}{where} may act on the exception, which would leave the whole graph"
+                if not raised:
+                    reason = f"{risks[0][1]}, and {reason}"
+                own = place.frame.function.module is site.module
+                raise Refused(Obligation.NO_CATCHING_HANDLER, reason, line if own else None)
+
+
+def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tuple[int, str, bool]]:
+    """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
+    module = place.frame.function.module
+    if raised:
+        for line, what in _wrappers(place.frame.function, site.program):
+            yield line, what, True
+    for parent, inside in _around(place):
+        if isinstance(parent, WITH):
+            for item in parent.items:
+                yield (
+                    item.context_expr.lineno,
+                    f"`with {brief(item.context_expr)}`",
+                    _context_catches(item.context_expr, place, site, raised),
+                )
+        elif inside == "body":
+            handlers: list[ast.ExceptHandler] = getattr(parent, "handlers", [])
+            for handler in handlers:
+                name = f"`except {brief(handler.type)}`" if handler.type is not None else "`except`"
+                yield handler.lineno, name, _may_match(handler.type, module, site, raised)
+        if inside and raised and getattr(parent, "finalbody", []):
+            line = parent.finalbody[0].lineno  # type: ignore[attr-defined]
+            yield line, "the `finally`", inside != "finalbody"
+        if inside in ("handlers", "finalbody") and raised:
+            yield getattr(parent, "lineno", 0), "the `try`, whose exception would be this one's context,", True
+
+
+def _wrappers(function: Function, program: Program) -> Iterator[tuple[int, str]]:
+    """What is wrapped around a function and could see its exceptions: contexts of torch, and what is not understood."""
+    for decorator in function.decorators:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found = program.index.dotted(function.module, called)
+        if found and all(isinstance(each, External) for each in found):
+            if any(isinstance(each, External) and each.name in behaviour().contexts for each in found):
+                yield decorator.lineno, f"`@{brief(decorator)}`"
+        elif not isinstance(called, ast.Attribute) or called.attr not in _ACCESSORS:
+            applied = program.bindings.value_of(decorator, function.module)
+            if not any(isinstance(each, (Function, Bound)) for each in applied.targets):
+                yield decorator.lineno, f"`@{brief(decorator)}`, which is not understood,"
+    owner = function.owner
+    if owner is None:
+        return
+    if function.name in owner.values:
+        yield function.line, f"what `{owner.name}` makes of `{function.name}`"
+    for decorator in owner.node.decorator_list:
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        found = program.index.dotted(owner.module, called)
+        if any(not isinstance(each, External) and _may_wrap(each, owner) for each in found):
+            yield decorator.lineno, f"`@{brief(decorator)}` of the class"
+    for keyword in owner.node.keywords:
+        found = program.index.dotted(owner.module, keyword.value)
+        if not found or not all(isinstance(each, External) for each in found):  # `abc.ABCMeta` wraps nothing
+            yield keyword.value.lineno, f"the {keyword.arg} of `{owner.name}`"
+
+
+def _may_wrap(decorator: object, owner: Class) -> bool:
+    """Whether a decorator of a class may put something around its methods."""
+    if not isinstance(decorator, Function):
+        return True
+    for node in walk(decorator.node):
+        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars")):
+            return True
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and node.attr in owner.methods:
+            return True
+    return False
+
+
+def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:
+    """The ``try`` and ``with`` statements around a place, with the part of a ``try`` that holds it."""
+    if place.node is None:
+        for node in guarding(place.frame.function):
+            yield node, "body" if hasattr(node, "handlers") else ""
+        return
+    child: ast.AST = place.node
+    parent = place.frame.parents.get(id(child))
+    while parent is not None:
+        if isinstance(parent, WITH) and child in parent.body:
+            yield parent, ""
+        elif hasattr(parent, "handlers"):
+            parts = ("body", "handlers", "orelse", "finalbody")
+            yield parent, next((part for part in parts if child in getattr(parent, part)), "")
+        child, parent = parent, place.frame.parents.get(id(parent))
+
+
+def _context_catches(node: ast.expr, place: Place, site: Site, raised: Sequence[ast.expr]) -> bool:
+    called = node.func if isinstance(node, ast.Call) else node
+    names = {target.name for target in place.frame.facts.value(called).targets if isinstance(target, ExternalName)}
+    if names & _SUPPRESSORS:
+        types = node.args if isinstance(node, ast.Call) else []
+        return any(_may_match(each, place.frame.function.module, site, raised) for each in types)
+    # A graph that raises does not leave the contexts of torch that it entered (measured with torch 2.13); another one
+    # runs code of its own when the exception passes.
+    return bool(raised) and names != {"contextlib.nullcontext"}
+
+
+def _may_match(types: ast.expr | None, module: Module, site: Site, raised: Sequence[ast.expr]) -> bool:
+    """Whether a handler for ``types`` may catch one of the exceptions (without any: whatever fails)."""
+    if types is None or not raised:
+        return True
+    parts = types.elts if isinstance(types, ast.Tuple) else [types]
+    index = site.program.index
+    for part in parts:
+        caught = index.dotted(module, part)
+        for each in raised:
+            for definition in index.dotted(site.module, each):
+                if not caught or any(_is_caught(definition, handler, site) for handler in caught):
+                    return True
+    return False
+
+
+def _is_caught(raised: object, handler: object, site: Site) -> bool:
+    known = _builtin(handler)
+    if known is not None and known.__name__ in _BROAD:
+        return True
+    if isinstance(raised, Class):
+        chain = site.program.index.mro(raised)
+        return any(
+            base is handler or _is_caught(base, handler, site)
+            for base in chain
+            if base is not raised or base is handler
+        )
+    mine = _builtin(raised)
+    if mine is not None:
+        return known is None and not isinstance(handler, Class) or known is not None and issubclass(mine, known)
+    # An exception class of a library: nothing is known of its bases.
+    return not (isinstance(raised, External) and raised.name == "builtins.object")
+
+
+def _builtin(definition: object) -> type[BaseException] | None:
+    if isinstance(definition, External) and definition.name.startswith("builtins."):
+        found = getattr(builtins, definition.name.rpartition(".")[2], None)
+        if isinstance(found, type) and issubclass(found, BaseException):
+            return found
+    return None
