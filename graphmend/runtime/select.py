@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.arms import cond_breaks, enter_arms, leave_arms
+from graphmend.runtime.arms import cond_breaks, enter_arms, gradients_join, leave_arms
 from graphmend.runtime.breaks import breaks_inside, let_break_inside
 from graphmend.runtime.frames import inlined_only, is_inlined, is_left_alone, run_with_caller
 from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, transform
@@ -204,7 +204,7 @@ def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> 
     if not grad or not torch.is_grad_enabled():
         return None
     # torch.cond does not work inside of other operators; in a checkpoint it fails when the graph runs.
-    if grad == "cond" and (enclosing_operators() or not cond_breaks()):
+    if grad == "cond" and (enclosing_operators() or not gradients_join() or not cond_breaks()):
         return None
     return grad
 
@@ -214,13 +214,15 @@ def _cond(
 ) -> tuple[torch.Tensor, ...]:
     """Select with ``torch.cond``: only the taken arm is run, and differentiated.
 
-    A branch must not return what exists outside of it, hence the copies.
+    A branch must not return what exists outside of it, hence the copies. The gradients that reach the arms must have the
+    same strides in both, hence the views of all rows: theirs are contiguous, whatever the gradient of the result is.
     """
 
     def branch(arm: Callable[[], Any]) -> tuple[torch.Tensor, ...]:
         leaves: list[Any] = []
         _flatten(arm(), leaves)
-        return tuple([leaves[index].clone() for index in differing])
+        copies = [leaves[index].clone() for index in differing]
+        return tuple([copy.narrow(0, 0, copy.shape[0]) if copy.dim() else copy for copy in copies])
 
     result: tuple[torch.Tensor, ...] = torch.cond(condition, lambda: branch(true_fn), lambda: branch(false_fn), ())
     return result

@@ -508,6 +508,29 @@ def cond_in_checkpoint(x):
     return checkpoint(unbounded, x, use_reentrant=False)
 
 
+def unbounded_then_transposed(x):
+    """The gradient that reaches the selection is not contiguous: it must not decide the strides of the arms' own."""
+    y = x @ WEIGHT
+    selected = select(positive(x), lambda: y.log(), lambda: y.softmax(-1), grad="cond")
+    return selected.t().contiguous().view(-1)[::2]
+
+
+def unbounded_of_transposed(x):
+    y = (x @ WEIGHT).t()
+    return select(positive(x), lambda: y @ OTHER.detach(), lambda: y.exp(), grad="cond")
+
+
+def unbounded_with_sum(x):
+    y = x @ WEIGHT
+    return select(positive(x), lambda: y.norm() / 3.0, lambda: y.sum() / 3.0, grad="cond")
+
+
+def unbounded_with_view(x):
+    y = x @ WEIGHT
+    rows = y.view(-1)
+    return select(positive(x), lambda: rows.tanh(), lambda: y.exp().view(-1), grad="cond")
+
+
 def mutating_arm(x):
     y = x.clone()
     return select(positive(x), lambda: y.mul_(2) @ WEIGHT, lambda: y @ WEIGHT, grad="cond")
@@ -521,6 +544,10 @@ def mutating_arm(x):
         (unbounded, 1),
         (unbounded_parts, 1),
         (nested_unbounded, None),
+        (unbounded_then_transposed, 1),
+        (unbounded_of_transposed, None),
+        (unbounded_with_sum, None),
+        (unbounded_with_view, None),
         (unproven, None),
         (one_detached, None),
         (in_checkpoint, 1),
