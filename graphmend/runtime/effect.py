@@ -17,9 +17,18 @@ from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
 from graphmend.runtime.frames import inlined_only, is_inlined
 from graphmend.runtime.operator import OPERATOR, TOKEN, register_body
-from graphmend.runtime.tracing import at_trace_time, caller, enclosing_operators, is_static, transform
+from graphmend.runtime.tracing import (
+    at_trace_time,
+    caller,
+    enclosing_operators,
+    interprets_checkpoints,
+    is_static,
+    transform,
+)
 
 Parameters = ParamSpec("Parameters")
+
+_CHECKPOINT = "tag_activation_checkpoint"
 
 
 @overload
@@ -113,8 +122,9 @@ def _place(site: str) -> int:
     # eager: a batched one has no value of its own.
     if not is_inlined() or torch.compiler.is_exporting() or transform():
         return -1
+    enclosing = set(enclosing_operators().split())
     # In other operators, torch.cond for one, the effect would be lost.
-    if not {"tag_activation_checkpoint", "autograd.Function"}.issuperset(enclosing_operators().split()):
+    if not enclosing <= {_CHECKPOINT, "autograd.Function"} or (_CHECKPOINT in enclosing and interprets_checkpoints()):
         return -1
     return next_call(site)
 

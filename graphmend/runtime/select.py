@@ -214,8 +214,8 @@ def _cond(
 ) -> tuple[torch.Tensor, ...]:
     """Select with ``torch.cond``: only the taken arm is run, and differentiated.
 
-    A branch must not return what exists outside of it, hence the copies. The gradients that reach the arms must have the
-    same strides in both, hence the views of all rows: theirs are contiguous, whatever the gradient of the result is.
+    A branch must not return what exists outside of it, hence the copies. The gradients that reach the arms must have
+    the same strides in both, hence the views of all rows: theirs are contiguous, whatever that of the result is.
     """
 
     def branch(arm: Callable[[], Any]) -> tuple[torch.Tensor, ...]:

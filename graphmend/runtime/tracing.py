@@ -18,6 +18,8 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 _PREFIX = "graphmend_runtime_"
+_WRAPPED = ("_torchdynamo_orig_backend", "compiler_fn", "compiler")
+"""The attributes under which wrappers of back ends keep what they wrap: Dynamo's, ``torch.compile``'s, our own."""
 
 
 def at_trace_time(*, otherwise: Answer) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
@@ -88,6 +90,21 @@ def enclosing_operators() -> str:
         names.append(str(tracer.source_target))
         tracer = tracer.parent
     return " ".join(names)
+
+
+def interprets_checkpoints() -> bool:
+    """Whether the back end is the one that runs graphs as they are, ``"eager"``.
+
+    It has the body of a checkpoint run by ``torch.fx.Interpreter``, which appends to the messages of exceptions, and
+    once more from start to end for gradients, where the checkpoint stops when it has what it needs.
+    """
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    compiler: Any = InstructionTranslator.current_tx().output.compiler_fn
+    while wrapper := next((name for name in _WRAPPED if getattr(compiler, name, None) is not None), ""):
+        compiler = getattr(compiler, wrapper)
+    name = f"{getattr(compiler, '__module__', '')}.{getattr(compiler, '__name__', '')}"
+    return name.startswith("torch._dynamo.backends.debugging.eager")
 
 
 def current_trace() -> tuple[object, int]:

@@ -246,6 +246,29 @@ def test_checkpoint(reentrant, backend):
     assert isinstance(failed.error, ValueError)
 
 
+@pytest.mark.parametrize("compiler", [torch.compile, graphmend.compile])
+def test_checkpoint_with_the_eager_back_end_leaves_exceptions_as_they_are(compiler):
+    """It interprets a checkpoint's graph, which adds words to exceptions."""
+
+    def block(x):
+        say("block", x.shape)
+        check((x < 0).any(), x)
+        return torch.sin(x) * 2
+
+    def function(x):
+        return checkpoint(block, x, use_reentrant=False).sum()
+
+    def train(f, x):
+        loss = f(x)
+        loss.backward()
+
+    compiled = compiler(function, backend="eager")
+    for x in (X, -X):
+        expected = see(train, function, x.clone().requires_grad_())
+        got = see(train, compiled, x.clone().requires_grad_())
+        assert (got.text, got.error and got.error.args) == (expected.text, expected.error and expected.error.args)
+
+
 def test_autograd_function(backend):
     def train(f):
         x = X.clone().requires_grad_()
