@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from graphmend.runtime.tracing import at_trace_time, is_static
+from graphmend.runtime.tracing import at_trace_time, is_static, known_true
 
 ONE = torch.tensor([1.0], dtype=torch.float64, device="cpu")
 """What a symbolic float is multiplied by to become a tensor: the one way that does not compile again for each value.
@@ -82,7 +82,7 @@ def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> 
         ints.append(torch.sym_ite(value, 1, 0))  # type: ignore[no-untyped-call]
         return "b"
     if type(value) is int:
-        if is_static(value) and not _FIRST_INT <= value <= _LAST_INT:
+        if _is_beyond(value):
             return None
         ints.append(value)
         return "i"
@@ -92,6 +92,20 @@ def _encode_number(value: Any, tensors: list[torch.Tensor], ints: list[Any]) -> 
         return _text("f", repr(value))
     tensors.append(ONE * value)
     return "d"
+
+
+def _is_beyond(value: int) -> bool:
+    """Whether an integer does not fit into the 64 bits that an operator takes.
+
+    For a symbolic one that is a guard. What is known not to be negative is a size, and what comes from a tensor has no
+    value to guard: both fit.
+    """
+    if is_static(value):
+        return not _FIRST_INT <= value <= _LAST_INT
+    holds = getattr(torch.fx.experimental.symbolic_shapes, "guard_or_false", None)
+    if holds is None or known_true(value >= 0):
+        return False
+    return bool(holds(value > _LAST_INT) or holds(value < _FIRST_INT))
 
 
 def _encode_enum(value: enum.Enum) -> str | None:

@@ -204,6 +204,12 @@ def test_varying_text_breaks_the_graph_in_the_end():
     assert seen[5:] == [seen[5]] * 15
 
 
+def test_integers_of_more_than_64_bits_are_said_once_integers_are_symbolic(backend):
+    compiled = Compiled(after, backend)
+    for number in (1, 2, 3, 2**62, 2**63, 2**70, -(2**63), -(2**64), 5):
+        assert see(compiled, X, number) == see(after, X, number)
+
+
 class Counting(torch.nn.Module):
     """An integer in an attribute of a module is a constant to Dynamo."""
 
