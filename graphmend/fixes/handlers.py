@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Sequence
 
+from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.route import WITH, Guarded, Open, Place, around_calls, guarding, places
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.program import Program
@@ -95,6 +96,8 @@ def _wrappers(function: Function, program: Program) -> Iterator[tuple[int, str]]
             applied = program.bindings.value_of(decorator, function.module)
             if not any(isinstance(each, (Function, Bound)) for each in applied.targets):
                 yield decorator.lineno, f"`@{brief(decorator)}`, which is not understood,"
+    for line, what in program.derived(Replacements).of(function):
+        yield line, f"{what}, which may put something else in the place of `{function.name}`,"
     owner = function.owner
     if owner is None:
         return
