@@ -12,7 +12,7 @@ import functools
 import inspect
 import logging
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -30,6 +30,14 @@ _DENSE_GRADIENT = frozenset(
 )
 
 
+class _Step(NamedTuple):
+    """An operator that an arm consists of, with the tensors that it takes and gives."""
+
+    operator: torch._ops.OpOverload
+    operands: list[torch.Tensor]
+    results: list[torch.Tensor]
+
+
 class _Arms(threading.local):
     """The trace that is evaluating the arms of a selection in this thread, and how deeply they are nested.
 
@@ -40,10 +48,7 @@ class _Arms(threading.local):
     def __init__(self) -> None:
         self.trace: tuple[object, int] | None = None
         self.depth = 0
-        self.created: list[torch.Tensor] = []
-        self.results: list[torch.Tensor] = []
-        self.read: list[torch.Tensor] = []
-        self.joinable = True
+        self.steps: list[_Step] = []
 
 
 _arms = _Arms()
@@ -60,8 +65,7 @@ def enter_arms() -> bool:
         return False
     trace = current_trace()
     if _arms.trace != trace or _arms.depth == 0:
-        _arms.trace, _arms.depth = trace, 0
-        _arms.created, _arms.results, _arms.read, _arms.joinable = [], [], [], True
+        _arms.trace, _arms.depth, _arms.steps = trace, 0, []
     _arms.depth += 1
     return True
 
@@ -71,7 +75,7 @@ def leave_arms() -> None:
     """Note the end of what :func:`enter_arms` began."""
     _arms.depth -= 1
     if _arms.depth == 0:
-        _arms.created, _arms.results, _arms.read = [], [], []
+        _arms.steps = []
 
 
 @at_trace_time(otherwise=False)
@@ -82,8 +86,9 @@ def gradients_join() -> bool:
     their strides, as those of a sum (expanded) and of a transposed view do from all others, nor where the branches
     read two tensors that share memory.
     """
-    read = {id(tensor): tensor for tensor in _arms.read}.values()
-    return _arms.joinable and len({_storage(tensor) for tensor in read}) == len(read)
+    own = {id(tensor) for step in _arms.steps for tensor in step.results}
+    read = {id(tensor): tensor for step in _arms.steps for tensor in step.operands if id(tensor) not in own}.values()
+    return all(map(_has_dense_gradients, _arms.steps)) and len({_storage(tensor) for tensor in read}) == len(read)
 
 
 def _in_arms() -> bool:
@@ -109,13 +114,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _is_random(operator, given) or _writes_statistics(given) or _writes_elsewhere(operator, given):
             raise _ShowsError(f"{operator} in an arm of a selection")
         result = operator(*args, **kwargs)
-        results, operands = _tensors(result), _tensors((args, kwargs))
-        if not any(returned.alias_info for returned in operator._schema.returns):
-            _arms.created += results
-        own = {id(tensor) for tensor in _arms.results}
-        _arms.read += [tensor for tensor in operands if id(tensor) not in own]
-        _arms.results += results
-        _arms.joinable = _arms.joinable and _has_dense_gradients(operator, operands, results)
+        _arms.steps.append(_Step(operator, _tensors((args, kwargs)), _tensors(result)))
         return result
 
 
@@ -140,21 +139,34 @@ def _writes_elsewhere(operator: torch._ops.OpOverload, given: dict[str, Any]) ->
     written = [a.name for a in operator._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
     if not written:
         return False
-    own = {_storage(tensor) for tensor in _arms.created}
+    own = {_storage(tensor) for step in _arms.steps if _creates(step) for tensor in step.results}
     return any(_storage(tensor) not in own for name in written for tensor in _tensors(given.get(name)))
 
 
-def _has_dense_gradients(
-    operator: torch._ops.OpOverload, operands: list[torch.Tensor], results: list[torch.Tensor]
-) -> bool:
+def _creates(step: _Step) -> bool:
+    """Whether the results of an operator are new tensors, rather than views of its operands."""
+    return not any(returned.alias_info for returned in step.operator._schema.returns)
+
+
+def _has_dense_gradients(step: _Step) -> bool:
     """Whether the gradients of the operands are contiguous if those of the results are."""
-    if not all(tensor.is_contiguous() for tensor in (*operands, *results)):
+    if not all(map(_is_contiguous, (*step.operands, *step.results))):
         return False
-    if not results or operator._schema.name.partition("::")[2] in _DENSE_GRADIENT:
+    if not step.results or step.operator._schema.name.partition("::")[2] in _DENSE_GRADIENT:
         return True
-    sizes = [result.numel() for result in results]
-    differentiable = [tensor for tensor in operands if tensor.is_floating_point()]
+    sizes = [result.numel() for result in step.results]
+    differentiable = [tensor for tensor in step.operands if tensor.is_floating_point()]
     return all(any(known_true(tensor.numel() <= size) for size in sizes) for tensor in differentiable)
+
+
+def _is_contiguous(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is contiguous for every input that the graph accepts; no guard is added to find out."""
+    expected: Any = 1
+    for size, stride in reversed(list(zip(tensor.shape, tensor.stride()))):
+        if not known_true(size == 1) and not known_true(stride == expected):
+            return False
+        expected = expected * size
+    return True
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
