@@ -16,6 +16,7 @@ from graphmend.fixes.emit import Style
 from graphmend.fixes.expressions import expression_text
 from graphmend.fixes.layout import in_brackets, primary
 from graphmend.fixes.parentheses import with_grouping
+from graphmend.fixes.proven import Provenance
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.total import Totality
 from graphmend.flow.effects import IMPURE, effects_of
@@ -96,6 +97,7 @@ class _Parter:
         self.style = style
         self.frame = frames_of(site.program).frame(site.function, site.facts)
         self.operands: list[ast.expr] = []
+        self.provenance = Provenance(site)
 
     def part(self, test: ast.expr) -> Condition:
         values, conjunction = [test], True
@@ -166,6 +168,10 @@ class _Parter:
             )
             raise Refused(Obligation.ONE_ELEMENT, reason, node.lineno)
 
+    def require_tensors(self, operands: Sequence[ast.expr]) -> None:
+        for operand in operands:
+            require_proven(self.provenance, self.text(operand), operand)
+
     def is_single(self, node: ast.expr) -> bool:
         """Whether the tensor behind an operand certainly has one element."""
         match node:
@@ -183,11 +189,13 @@ class _Parter:
         """One tensor for several operands."""
         if len(values) == 1:
             return self.tensor(values[0])
+        before = len(self.operands)
         texts = [self.tensor(value)[0] for value in values]
         for position, value in enumerate(values):
             self.require_single(value)
             if position:
                 self.require_movable(value, values[:position])
+        self.require_tensors(self.operands[before:])
         text = texts[0]
         for each in texts[1:]:
             text = tensor_call(self.site, _LOGICAL[type(op)], text, each)
@@ -203,7 +211,10 @@ class _Parter:
                         raise Refused(Obligation.SUPPORTED_FORM, reason, node.lineno)
                 return self.joined(_flattened(node), op)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return tensor_call(self.site, "logical_not", self.tensor(operand)[0]), True
+                before = len(self.operands)
+                text = self.tensor(operand)[0]
+                self.require_tensors(self.operands[before:])
+                return tensor_call(self.site, "logical_not", text), True
             case ast.Compare(left=left, ops=[_, _, *_]):
                 return self.chained(node, left)
             case ast.Call() if (read := self.read_tensor(node)) is not None:
@@ -241,6 +252,8 @@ class _Parter:
                 raise Refused(
                     Obligation.SUPPORTED_FORM, f"a part of `{self.text(node)}` compares no tensor", node.lineno
                 )
+            if not self.provenance.is_proven(a):
+                self.require_tensors([b])
         self.operands.append(node)
         text = texts[0]
         for each in texts[1:]:
@@ -272,6 +285,20 @@ class _Parter:
             conjunction and isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         )
         return f"({text})" if (grouped or binds_looser) and not in_brackets(text) else text
+
+
+def require_proven(provenance: Provenance, text: str, node: ast.expr) -> None:
+    """Refuse what may be something else than a tensor in eager, where an operation on tensors would fail.
+
+    Raises:
+        Refused: it is not proven to be a tensor.
+    """
+    if not provenance.is_proven(node):
+        reason = (
+            f"`{text}` is not proven to be a tensor: an annotation would say so, or an earlier use that only tensors "
+            "have; on anything else the operations that the condition becomes would fail"
+        )
+        raise Refused(Obligation.SAME_TRUTH, reason, node.lineno)
 
 
 def tensor_call(site: Site, name: str, *operands: str) -> str:

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Mapping
 
 from graphmend.findings import Applicability, Fix, Proof, Refusal
-from graphmend.fixes.condition import part_condition, tensor_call
+from graphmend.fixes.condition import part_condition, require_proven, tensor_call
 from graphmend.fixes.emit import Style
 from graphmend.fixes.expressions import expression_text
+from graphmend.fixes.proven import Provenance
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.values import TensorMethod
 from graphmend.obligations import Obligation
@@ -65,7 +66,9 @@ def _counted(site: Site, test: ast.expr) -> tuple[str, str] | None:
     if rows is None or not _is_nonzero(site, rows):
         return None
     assert isinstance(rows.func, ast.Attribute)
-    found = tensor_call(site, "any", expression_text(site.source, rows.func.value))
+    text = expression_text(site.source, rows.func.value)
+    require_proven(Provenance(site), text, rows)
+    found = tensor_call(site, "any", text)
     detail = "a tensor has a row in `nonzero()` for each element that is not zero, a 0-d tensor included"
     return (tensor_call(site, "logical_not", found) if empty else found), detail
 

@@ -88,11 +88,8 @@ class Annotations:
         default = function.defaults.get(parameter.arg)
         used = parameter.arg in self._used_as_tensor(function)
         if default is None:
-            return (
-                replace(TENSOR_GUESS, leaf=True)
-                if used or not self._used_otherwise(function, parameter.arg)
-                else UNKNOWN
-            )
+            guess = used or not (self._used_otherwise(function, parameter.arg) or _is_flag(function, parameter.arg))
+            return replace(TENSOR_GUESS, leaf=True) if guess else UNKNOWN
         value = self.program.bindings.value_of(default, function.module)
         if value.kinds == Kind.NONE:
             return join(replace(TENSOR_GUESS, leaf=True) if used else UNKNOWN, NONE)
@@ -265,3 +262,34 @@ class Annotations:
         if self.program.torch.is_module_class(name):
             return instance(ExternalName(name))
         return None
+
+
+def _is_flag(function: Function, name: str) -> bool:
+    """Whether a parameter's own truth is asked for, or it is compared with a constant, as that of a setting is.
+
+    Not the first one: what a module is given to compute with is a tensor.
+    """
+    if [name] == [each.arg for each in function.parameters if each.arg not in ("self", "cls")][:1]:
+        return False
+    for node in walk_scope(function.body):
+        match node:
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                asked = [test]
+            case ast.BoolOp(values=asked):
+                pass
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                asked = [operand]
+            case _:
+                continue
+        if any(_asks(each, name) for each in asked):
+            return True
+    return False
+
+
+def _asks(test: ast.expr, name: str) -> bool:
+    match test:
+        case ast.Name(id=asked):
+            return asked == name
+        case ast.Compare(left=ast.Name(id=asked), ops=[op], comparators=[ast.Constant() | ast.UnaryOp()]):
+            return asked == name and not isinstance(op, (ast.Is, ast.IsNot))
+    return False

@@ -42,6 +42,7 @@ class Behaviour:
     like_first: frozenset[str]
     conversions: frozenset[str]
     spreading: frozenset[str]
+    of_arrays: frozenset[str]
     pure_modules: frozenset[str]
     partial_modules: frozenset[str]
     passing_modules: frozenset[str]
@@ -86,6 +87,7 @@ def behaviour() -> Behaviour:
         _names(operations, "like_first"),
         _names(operations, "conversions"),
         _names(operations, "spreading"),
+        _names(operations, "of_arrays"),
         classes("pure"),
         classes("partial"),
         classes("passing"),
