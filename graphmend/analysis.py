@@ -32,7 +32,7 @@ from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
 from graphmend.regions.heirs import base_words
 from graphmend.rules.matcher import Match, Matcher
-from graphmend.rules.model import BranchMatch, Rule
+from graphmend.rules.model import BranchMatch, CallMatch, Rule
 from graphmend.rules.select import ignored_codes
 
 _REMEMBERED = 200
@@ -73,7 +73,7 @@ class Analysis:
         self.index = index
         self.config = config
         self.matcher = Matcher(rules, observers)
-        self.program = Program(index)
+        self.program = Program(index, _receivers((*rules, *observers)))
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
@@ -329,6 +329,13 @@ def message_of(rule: Rule, match: Match, function: Function) -> str:
 def _brief(text: str, width: int = 60) -> str:
     text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _receivers(rules: Iterable[Rule]) -> frozenset[str]:
+    """The classes whose methods rules match."""
+    return frozenset(
+        receiver for rule in rules if isinstance(rule.match, CallMatch) for receiver in rule.match.receivers
+    )
 
 
 def crash(path: str, stage: str, error: Exception) -> FileError:

@@ -87,7 +87,8 @@ class Config:
         extend_select: more of them.
         ignore: codes or beginnings of codes not to report.
         extend_ignore: more of them.
-        exclude: folders and files to leave out, in several lists with roots of their own.
+        exclude: folders and files to leave out.
+        extend_exclude: more of them, in several lists with roots of their own.
         force_exclude: whether `exclude` also holds for paths that were named one by one.
         respect_gitignore: whether what git ignores is left out.
         per_file_ignores: codes not to report in files that a pattern takes.
@@ -109,6 +110,7 @@ class Config:
     ignore: tuple[str, ...] = ()
     extend_ignore: tuple[str, ...] = ()
     exclude: tuple[Globs, ...] = ()
+    extend_exclude: tuple[Globs, ...] = ()
     force_exclude: bool = False
     respect_gitignore: bool = True
     per_file_ignores: tuple[tuple[Globs, tuple[str, ...]], ...] = ()
@@ -122,6 +124,11 @@ class Config:
     assume_callers: AssumeCallers = AssumeCallers.EXCEPTION_LEAVES_REGION
     torchscript: tuple[str, ...] = ()
     torch: str | None = None
+
+    @property
+    def excluded(self) -> tuple[Globs, ...]:
+        """What to leave out, all in all."""
+        return (*self.exclude, *self.extend_exclude)
 
 
 def default_config(root: str) -> Config:

@@ -35,10 +35,10 @@ def find_config(paths: Sequence[str]) -> Path | None:
     start = _common_folder(paths)
     for folder in (start, *start.parents):
         own = folder / "graphmend.toml"
-        if own.is_file():
+        if os.path.isfile(own):
             return own
         project = folder / "pyproject.toml"
-        if project.is_file() and _table(_parse(project), project) is not None:
+        if os.path.isfile(project) and _table(_parse(project), project) is not None:
             return project
     return None
 
@@ -218,9 +218,7 @@ class _Reader:
                 hint = did_you_mean(key, readers) or f"known keys: {', '.join(readers)}"
                 raise self.error(key, f"unknown key `{key}`", hint)
             changes |= readers[key](key)
-        lists = (changes.pop("exclude", None) or config.exclude, changes.pop("extend_exclude", ()))
-        exclude = tuple(globs for part in lists if isinstance(part, tuple) for globs in part)
-        return replace(config, exclude=exclude, **changes)  # type: ignore[arg-type] # the readers check the types
+        return replace(config, **changes)  # type: ignore[arg-type] # the readers check the types
 
     def error(self, key: str, message: str, hint: str = "") -> ConfigError:
         line = _find_line(self.path, (*self.prefix, key))

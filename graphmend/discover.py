@@ -69,7 +69,7 @@ def display_path(path: str) -> str:
 def is_excluded(path: str, config: Config) -> bool:
     """Whether the configuration excludes a file or a folder around it, as ``--force-exclude`` asks."""
     absolute = _absolute(path)
-    return any(globs.takes_with_parents(absolute) for globs in config.exclude)
+    return any(globs.takes_with_parents(absolute) for globs in config.excluded)
 
 
 class _Search:
@@ -117,7 +117,7 @@ class _Search:
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.name.endswith(".py"):
                 continue
-            if any_takes(self.config.exclude, path, folder=is_folder) or _ignored(ignores, path, folder=is_folder):
+            if any_takes(self.config.excluded, path, folder=is_folder) or _ignored(ignores, path, folder=is_folder):
                 continue
             if is_folder:
                 self.walk(path, ignores)
@@ -136,7 +136,7 @@ class _Search:
 
 def _enter(folder: str, names: set[str], ignores: tuple[Globs, ...]) -> tuple[Globs, ...]:
     """Adds a folder's ignore files; a repository of its own begins anew."""
-    if ".git" in names and Path(folder, ".git").exists():
+    if ".git" in names and os.path.exists(f"{folder}/.git"):
         ignores = tuple(_read(Path(folder, ".git", "info", "exclude"), folder))
     if ".gitignore" in names:
         ignores += tuple(_read(Path(folder, ".gitignore"), folder))
@@ -162,12 +162,12 @@ def _ignored(ignores: tuple[Globs, ...], path: str, *, folder: bool) -> bool:
 
 def _up_to_repository(folder: str) -> list[str]:
     """Returns the folders around a folder, from the inside out, up to its repository's; none if it lies in none."""
-    if Path(folder, ".git").exists():
+    if os.path.exists(f"{folder}/.git"):
         return []
     around: list[str] = []
     for parent in Path(folder).parents:
         around.append(parent.as_posix())
-        if (parent / ".git").exists():
+        if os.path.exists(parent / ".git"):
             return around
     return []
 

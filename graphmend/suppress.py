@@ -54,10 +54,10 @@ def find_suppressions(text: str) -> Suppressions:
         return NONE
     whole_file: tuple[str, ...] = ()
     lines: dict[int, tuple[str, ...]] = {}
-    for first, last, comment in _comments(text):
-        if found := _FILE.search(comment):
+    for first, last, comment, alone in _comments(text):
+        if alone and (found := _FILE.search(comment)):
             whole_file += _codes(found)
-        elif found := _LINE.search(comment):
+        elif found := _FILE.search(comment) or _LINE.search(comment):
             for number in range(first, last + 1):
                 lines[number] = lines.get(number, ()) + _codes(found)
     return Suppressions(whole_file, lines)
@@ -67,10 +67,10 @@ def _codes(found: re.Match[str]) -> tuple[str, ...]:
     return tuple(re.split(r"[,\s]+", found["codes"].upper())) if found["codes"] else _ALL
 
 
-def _comments(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yields each comment with the first and the last line that it counts for."""
+def _comments(text: str) -> Iterator[tuple[int, int, str, bool]]:
+    """Yields each comment with the first and the last line that it counts for, and whether it has a line of its own."""
     first = last = 0
-    comments: list[str] = []
+    comments: list[tuple[str, bool]] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
             if token.type in (tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
@@ -78,11 +78,11 @@ def _comments(text: str) -> Iterator[tuple[int, int, str]]:
             first = first or token.start[0]
             last = token.end[0]
             if token.type == tokenize.COMMENT:
-                comments.append(token.string)
+                comments.append((token.string, not token.line[: token.start[1]].strip()))
             elif token.type in (tokenize.NL, tokenize.NEWLINE):
                 last = token.start[0]
-                for comment in comments:
-                    yield first, last, comment
+                for comment, alone in comments:
+                    yield first, last, comment, alone
                 first, comments = 0, []
     except (tokenize.TokenError, SyntaxError):
         return

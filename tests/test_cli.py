@@ -216,6 +216,8 @@ class TestSettings:
         assert [path for path, _, _ in found(capsys, "--extend-exclude", "gen,model.py")] == []
         assert [path for path, _, _ in found(capsys, "--extend-exclude", "gen", "gen/model.py")] == ["gen/model.py"]
         assert found(capsys, "--extend-exclude", "gen", "--force-exclude", "gen/model.py") == []
+        (project / "graphmend.toml").write_text('extend-exclude = ["gen"]\n')
+        assert [path for path, _, _ in found(capsys, "--exclude", "other")] == ["model.py"]
 
     def test_rules_are_ignored_per_file(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (project / "graphmend.toml").write_text('per-file-ignores = { "old_*.py" = ["GM3"] }\n', encoding="utf-8")

@@ -61,7 +61,7 @@ def test_every_key_has_an_effect(project: Path) -> None:
     assert config.extend_select == ("GM301",)
     assert config.ignore == ("GM102",)
     assert config.extend_ignore == ("GM103",)
-    assert [globs.patterns for globs in config.exclude] == [("old",), ("older",)]
+    assert [globs.patterns for globs in config.excluded] == [("old",), ("older",)]
     assert config.force_exclude is True
     assert config.respect_gitignore is False
     assert config.packs == (f"{root}/lint/own.yaml",)
@@ -80,7 +80,7 @@ def test_every_key_has_an_effect(project: Path) -> None:
 
 def test_a_file_of_its_own_has_the_keys_at_its_top(project: Path) -> None:
     config = load_config(write(project / "graphmend.toml", 'extend-exclude = ["older"]\nruntime = "vendor"\n'))
-    assert [globs.patterns for globs in config.exclude] == [DEFAULT_EXCLUDE, ("older",)]
+    assert [globs.patterns for globs in config.excluded] == [DEFAULT_EXCLUDE, ("older",)]
     assert config.runtime == Vendor(None)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend.config import Config, default_config
+from graphmend.configfile import find_config
 from graphmend.discover import discover, is_excluded
 from graphmend.globs import Globs
 
@@ -67,7 +68,7 @@ def test_own_patterns_replace_or_extend_the_default(project: Path) -> None:
     make(project, "src/a.py", "src/gen/b.py", "build/c.py", "gen/d.py")
     root = project.as_posix()
     assert found(project, exclude=(Globs(root, ("src/gen",)),)) == ["build/c.py", "gen/d.py", "src/a.py"]
-    both = (*config(project).exclude, Globs(root, ("/gen/", "src/a*")))
+    both = (*config(project).excluded, Globs(root, ("/gen/", "src/a*")))
     assert found(project, exclude=both) == ["src/gen/b.py"]
 
 
@@ -107,6 +108,28 @@ def test_a_folder_that_cannot_be_read_is_an_error_and_the_rest_goes_on(
     assert [file.path for file in result.files] == ["a.py", "z/c.py"]
     (error,) = result.errors
     assert (error.path, error.message) == ("secret", "cannot read the folder: Permission denied")
+
+
+def test_a_named_folder_that_cannot_be_entered_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(project, "a.py", "secret/b.py")
+    stat, scandir = os.stat, os.scandir
+
+    def refuse_inside(path: str, **arguments: object) -> object:
+        if "secret/" in os.fspath(path):
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **arguments)  # type: ignore[arg-type]
+
+    def refuse(path: str) -> object:
+        if path.endswith("secret"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "stat", refuse_inside)
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert find_config(["secret"]) is None
+    result = discover(["secret", "a.py"], config(project))
+    assert [file.path for file in result.files] == ["a.py"]
+    assert [error.message for error in result.errors] == ["cannot read the folder: Permission denied"]
 
 
 def test_links_do_not_lead_round_in_circles_or_to_the_same_file_twice(project: Path) -> None:

@@ -236,7 +236,7 @@ class Model(nn.Module):
         if self.training:
             print("a branch that tracing decides")
         print("all") if x.sum() > 3 else None
-        if y > 0:
+        if y.sum() > 0:
             print("y is taken for a tensor")
         return x
 """
@@ -255,6 +255,25 @@ def test_a_branch_and_the_message_in_it_are_one_finding(lint) -> None:  # type: 
     ]
     fixable = [finding.range.line for finding in report.findings if finding.fix is not None]
     assert fixable == [8, 10, 13, 23, 25]
+
+
+def test_parameters_that_are_asked_like_settings_are_no_tensors(lint) -> None:  # type: ignore[no-untyped-def]
+    text = """\
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, verbose, scale, skip, mode, mask):
+        x = x.relu()
+        if verbose:
+            x = x + 1
+        if scale > 1:
+            x = x * scale
+        if not skip and mode == "train":
+            x = x + 2
+        return x if mask.all() else x + 1
+"""
+    assert places(lint(text)) == [(13, "GM102")]
 
 
 def test_a_message_that_leaves_its_branch_is_the_first_step_of_the_fix(lint) -> None:  # type: ignore[no-untyped-def]
@@ -528,3 +547,41 @@ class Model(nn.Module):
     config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
     report = engine.run(engine.Request((str(tmp_path / "model.py"),), config))
     assert (11, "GM104") in places(report)
+
+
+def test_methods_of_classes_that_are_not_linted_match_by_their_receiver(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("""\
+rules:
+  - code: ACME1
+    name: acme-writer
+    summary: "a writer of acme breaks the graph"
+    match:
+      call: {method: [dump, show], receiver: acme.Writer}
+    refusal: {obligation: only-observes, reason: "ask the owners of acme"}
+""")
+    (tmp_path / "model.py").write_text("""\
+import acme
+from acme import Writer
+from torch import nn
+
+LOG = Writer("b")
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.writer = acme.Writer("a")
+
+    def forward(self, x, writer: Writer, other):
+        x = x.relu()
+        self.writer.dump(x)
+        LOG.dump(x)
+        writer.show(x)
+        acme.Writer("z").dump(x)
+        other.dump(x)
+        writer.close()
+        return x
+""")
+    config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
+    report = engine.run(engine.Request((str(tmp_path / "model.py"),), config))
+    assert places(report) == [(15, "ACME1"), (16, "ACME1"), (17, "ACME1"), (18, "ACME1")]

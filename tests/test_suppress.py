@@ -65,6 +65,13 @@ def test_a_comment_can_silence_a_whole_file(comment: str) -> None:
     assert found.silences("GM101", 1, 1)
 
 
+def test_behind_code_such_a_comment_silences_its_line() -> None:
+    found = find_suppressions("x = 1  # graphmend: noqa: GM301\ny = 2\n")
+    assert found.whole_file == ()
+    assert found.silences("GM301", 1, 1)
+    assert not found.silences("GM301", 2, 2)
+
+
 def test_a_comment_can_silence_some_rules_in_a_whole_file() -> None:
     found = find_suppressions("# graphmend: noqa: GM3, GM201\nprint()\n")
     assert found.silences("GM301", 2, 2)

@@ -161,7 +161,7 @@ def _overrule(config: Config, options: argparse.Namespace, here: str) -> Config:
     if options.exclude is not None:
         config = replace(config, exclude=(Globs(here, tuple(options.exclude)),))
     if options.extend_exclude is not None:
-        config = replace(config, exclude=(*config.exclude, Globs(here, tuple(options.extend_exclude))))
+        config = replace(config, extend_exclude=(*config.extend_exclude, Globs(here, tuple(options.extend_exclude))))
     if options.runtime is not None:
         try:
             config = replace(config, runtime=parse_vendor(options.runtime, here))

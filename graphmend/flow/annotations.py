@@ -61,6 +61,7 @@ class Annotations:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.torch = torch()
+        self._classes = program.classes.union(program.python.instances.values())
         self._known: dict[int, Value] = {}
         self._tensor_uses: dict[Function, set[str]] = {}
 
@@ -220,7 +221,7 @@ class Annotations:
                         results.append(container(UNKNOWN))
                     elif last in ("List", "Tuple", "Dict") and name.startswith("typing."):
                         results.append(container(UNKNOWN))
-                    elif self.program.torch.is_module_class(name) or name == "logging.Logger":
+                    elif self.program.torch.is_module_class(name) or name in self._classes:
                         results.append(instance(ExternalName(name)))
                     else:
                         results.append(UNKNOWN)

@@ -66,8 +66,8 @@ class Library:
             return operation(signature, arguments, keywords, method=False)
         if tables.is_module_class(name):
             return self._make_module(name, arguments)
-        if name in self.python.instances:
-            return instance(ExternalName(self.python.instances[name]))
+        if made := self.python.instances.get(name, name if name in self.program.classes else ""):
+            return instance(ExternalName(made))
         if name.startswith("builtins."):
             return self._call_builtin(name, arguments, keywords, node, interpreter)
         if name in self.python.passes:

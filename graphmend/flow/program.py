@@ -34,10 +34,12 @@ class Program:
 
     Args:
         index: the package index through which other files are found.
+        classes: qualified names of classes outside the linted files whose instances are to be told from other values.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, classes: frozenset[str] = frozenset()) -> None:
         self.index = index
+        self.classes = classes
         self.torch = torch()
         self.python = python()
         self.annotations = Annotations(self)
