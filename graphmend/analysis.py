@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from graphmend.config import AssumeCallers, Config
 from graphmend.findings import (
@@ -114,8 +113,10 @@ class Analysis:
             for cls in (modules[path].classes if path in modules else ())
             if self.program.is_module(cls)
         }
-        words = chain(others.items(), ((path, base_words(text)) for path, text in self.index.linted(entered)))
-        yield from (path for path, bases in words if path not in entered and not names.isdisjoint(bases))
+        for path, text in self.index.linted(entered):
+            bases = others[path] if path in others else base_words(text)
+            if not names.isdisjoint(bases):
+                yield path
 
     def _candidates(self) -> Iterator[Function]:
         for function in self.program.traced():

@@ -127,8 +127,10 @@ class _Session:
         self.rules = rules
         self.observers = [rule for rule in known if rule.fix is not None and rule.fix.transform == "outline"]
         self.files: dict[str, _File] = {}
-        self.others: dict[str, frozenset[str]] = {}
-        """Files in which nothing can be found, with the words among which the base classes in them are."""
+        self.others: dict[str, _File] = {}
+        """Files without the word ``torch``, in which nothing can be found unless a region leads into them."""
+        self.bases: dict[str, frozenset[str]] = {}
+        """The words among which the base classes in them are."""
         self.errors: list[FileError] = []
         self.parsed: dict[str, Module] = {}
         self.outdated: list[Module] = []
@@ -176,14 +178,16 @@ class _Session:
 
     def add(self, path: str, source: SourceText, named: bool) -> None:
         """Take a file into the run, unless it is no Python."""
-        matters = "torch" in source.text or any(rule.region.value == "anywhere" for rule in self.rules)
-        if not matters:
-            self.check_syntax(source)
-            self.others[os.path.abspath(path)] = base_words(source.text)
-            return
         head = source.text[:_HEAD].lower()
         generated = any(marker.lower() in head for marker in self.config.generated_markers)
-        self.files[os.path.abspath(path)] = _File(path, source, source, named, generated)
+        file = _File(path, source, source, named, generated)
+        known = os.path.abspath(path)
+        if "torch" in source.text or any(rule.region.value == "anywhere" for rule in self.rules):
+            self.files[known] = file
+        else:
+            self.check_syntax(source)
+            self.others[known] = file
+            self.bases[known] = base_words(source.text)
 
     def check_syntax(self, source: SourceText) -> None:
         """A file without torch or regions is not analysed, but one that is no Python is still told of."""
@@ -202,13 +206,17 @@ class _Session:
     # ---------------------------------------------------------------- analysis
 
     def analyse(self, entries: Iterable[str], report: Iterable[str]) -> None:
-        """Follow the regions of ``entries`` and refresh the leads of the files in ``report``."""
-        overlay = {path: file.source for path, file in self.files.items()}
+        """Follow the regions of ``entries`` and refresh the leads of the files in ``report``.
+
+        What they lead into becomes one of the files.
+        """
+        overlay = {path: file.source for files in (self.files, self.others) for path, file in files.items()}
         index = Index(overlay, self.parsed, display_path)
         analysis = Analysis(index, self.config, self.rules, self.observers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the parser's remarks on escapes in code that is only read
-            self.errors += analysis.enter(entries, self.others)
+            self.errors += analysis.enter(entries, self.bases)
+            self.files |= {path: self.others.pop(path) for path in list(self.others) if analysis.concerns(path)}
             for path in report:
                 file = self.files[path]
                 file.leads = []

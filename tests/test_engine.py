@@ -81,6 +81,47 @@ def test_a_file_alone_is_not_in_a_region(package: Path) -> None:
     assert places(lint("pkg/helpers.py")) == []
 
 
+def test_a_helper_without_the_word_torch_is_in_a_region_that_leads_to_it(tmp_path: Path) -> None:
+    (tmp_path / "util.py").write_text('def dump(x):\n    print("dump", x.shape)\n')
+    (tmp_path / "other.py").write_text('def dump(x):\n    print("dump", x.shape)\n')
+    (tmp_path / "model.py").write_text(
+        "import torch\nfrom util import dump\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        dump(x)\n        return x + 1\n"
+    )
+    report = lint(str(tmp_path), fix=True)
+    assert [Path(file.path).name for file in report.fixed] == ["util.py"]
+    assert "@graphmend.effect" in (tmp_path / "util.py").read_text()
+    assert not report.findings
+
+
+PATCHES = {
+    "by the class": "from core import Core\n\n\nCore.check = safely(Core.check)\n",
+    "by the module": "import core\n\n\ncore.Core.check = safely(core.Core.check)\n",
+    "in a function": "import core\n\n\ndef patch(cls):\n    cls.check = safely(cls.check)\n",
+}
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_what_another_file_replaces_may_catch_exceptions(tmp_path: Path, patch: str) -> None:
+    (tmp_path / "core.py").write_text("""\
+import torch
+
+
+class Core(torch.nn.Module):
+    def check(self, x):
+        if (x < 0).any():
+            raise ValueError("negative")
+        return x
+
+    def forward(self, x):
+        return self.check(torch.sin(x)) + 1
+""")
+    (tmp_path / "patch.py").write_text(patch)
+    (finding,) = lint(str(tmp_path)).findings
+    assert finding.refusal is not None
+    assert finding.refusal.obligation == "no-catching-handler"
+
+
 def test_fixes_of_several_files(package: Path) -> None:
     report = lint("pkg", fix=True)
     assert not report.findings

@@ -6,19 +6,17 @@ import ast
 import builtins
 from collections.abc import Iterator, Sequence
 
-from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.route import WITH, Guarded, Open, Place, around_calls, guarding, places
 from graphmend.fixes.site import Refused, Site
-from graphmend.flow.program import Program
+from graphmend.fixes.wrappers import contexts, wrappers
 from graphmend.flow.text import brief
-from graphmend.flow.values import Bound, ExternalName
+from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
-from graphmend.model.module import Class, Function, Module
-from graphmend.model.tree import walk
+from graphmend.model.module import Class, Module
 from graphmend.obligations import Obligation
-from graphmend.signatures.behaviour import behaviour
 
-_ACCESSORS = frozenset({"setter", "getter", "deleter"})
+_PROTOCOLS = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration", "GeneratorExit"})
+"""Exceptions that Python itself catches, or makes others of, where it reads attributes and iterates."""
 _BROAD = frozenset({"Exception", "BaseException"})
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 
@@ -36,6 +34,11 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
     """
     if not raised and not risks:
         return
+    for each in raised:
+        for definition in site.program.index.dotted(site.module, each):
+            if any(base is not None and base.__name__ in _PROTOCOLS for base in _bases(definition, site)):
+                reason = f"Python itself may act on `{brief(each)}`, in a read of an attribute or an iteration"
+                raise Refused(Obligation.NO_CATCHING_HANDLER, reason, each.lineno)
     known = list(places(site, site.program.derived(Guarded, lasting=False)))
     if raised:
         # Of what calls the module without being seen to, what stands beside the known frames is the likeliest.
@@ -62,7 +65,8 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
     """What surrounds a place and could see the exception: line, description, and whether it could catch it."""
     module = place.frame.function.module
     if raised:
-        for line, what in _wrappers(place.frame.function, site.program):
+        function, program = place.frame.function, site.program
+        for line, what in (*contexts(function, program), *wrappers(function, program)):
             yield line, what, True
     for parent, inside in _around(place):
         if isinstance(parent, WITH):
@@ -82,48 +86,6 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
             yield line, "the `finally`", inside != "finalbody"
         if inside in ("handlers", "finalbody") and raised:
             yield getattr(parent, "lineno", 0), "the `try`, whose exception would be this one's context,", True
-
-
-def _wrappers(function: Function, program: Program) -> Iterator[tuple[int, str]]:
-    """What is wrapped around a function and could see its exceptions: contexts of torch, and what is not understood."""
-    for decorator in function.decorators:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found = program.index.dotted(function.module, called)
-        if found and all(isinstance(each, External) for each in found):
-            if any(isinstance(each, External) and each.name in behaviour().contexts for each in found):
-                yield decorator.lineno, f"`@{brief(decorator)}`"
-        elif not isinstance(called, ast.Attribute) or called.attr not in _ACCESSORS:
-            applied = program.bindings.value_of(decorator, function.module)
-            if not any(isinstance(each, (Function, Bound)) for each in applied.targets):
-                yield decorator.lineno, f"`@{brief(decorator)}`, which is not understood,"
-    for line, what in program.derived(Replacements).of(function):
-        yield line, f"{what}, which may put something else in the place of `{function.name}`,"
-    owner = function.owner
-    if owner is None:
-        return
-    if function.name in owner.values:
-        yield function.line, f"what `{owner.name}` makes of `{function.name}`"
-    for decorator in owner.node.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found = program.index.dotted(owner.module, called)
-        if any(not isinstance(each, External) and _may_wrap(each, owner) for each in found):
-            yield decorator.lineno, f"`@{brief(decorator)}` of the class"
-    for keyword in owner.node.keywords:
-        found = program.index.dotted(owner.module, keyword.value)
-        if not found or not all(isinstance(each, External) for each in found):  # `abc.ABCMeta` wraps nothing
-            yield keyword.value.lineno, f"the {keyword.arg} of `{owner.name}`"
-
-
-def _may_wrap(decorator: object, owner: Class) -> bool:
-    """Whether a decorator of a class may put something around its methods."""
-    if not isinstance(decorator, Function):
-        return True
-    for node in walk(decorator.node):
-        if isinstance(node, ast.ClassDef) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars")):
-            return True
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and node.attr in owner.methods:
-            return True
-    return False
 
 
 def _around(place: Place) -> Iterator[tuple[ast.AST, str]]:
@@ -185,6 +147,14 @@ def _is_caught(raised: object, handler: object, site: Site) -> bool:
         return known is None and not isinstance(handler, Class) or known is not None and issubclass(mine, known)
     # An exception class of a library: nothing is known of its bases.
     return not (isinstance(raised, External) and raised.name == "builtins.object")
+
+
+def _bases(definition: object, site: Site) -> Iterator[type[BaseException] | None]:
+    """The exceptions of Python that a class is or derives from."""
+    chain = site.program.index.mro(definition) if isinstance(definition, Class) else (definition,)
+    for base in chain:
+        known = _builtin(base)
+        yield from (each for each in (known.__mro__ if known is not None else ()) if issubclass(each, BaseException))
 
 
 def _builtin(definition: object) -> type[BaseException] | None:

@@ -358,4 +358,5 @@ def _may_script(text: str) -> bool:
 
 def _may_run(text: str) -> bool:
     """Whether a file may hand functions of other files to something that runs them in its own way."""
-    return any(word in text for word in (*_ARM_WORDS, *_CACHE_WORDS)) or _may_script(text)
+    known = "torch" in text and any(word in text for word in (*_ARM_WORDS, *_CACHE_WORDS))
+    return known or _may_script(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from graphmend.fixes.changes import callees_of
+from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.site import Site
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
@@ -87,16 +88,18 @@ def guarding(function: Function) -> Iterator[ast.stmt]:
 
 
 class Guarded:
-    """Remembers which functions hold a ``try`` or a ``with``, or are decorated."""
+    """Remembers which functions hold a ``try`` or a ``with``, or are wrapped into something."""
 
-    def __init__(self, _program: Program) -> None:
+    def __init__(self, program: Program) -> None:
+        self._replacements = program.derived(Replacements)
         self._known: dict[Function, bool] = {}
 
     def __call__(self, function: Function) -> bool:
         """Whether a function is one of these."""
         found = self._known.get(function)
         if found is None:
-            found = self._known[function] = bool(function.decorators) or any(guarding(function))
+            wrapped = bool(function.decorators) or bool(self._replacements.of(function))
+            found = self._known[function] = wrapped or any(guarding(function))
         return found
 
 

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend.fixes.site import Refused, Site
+from graphmend.fixes.wrappers import wrappers
 from graphmend.flow.frames import frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
@@ -30,6 +31,7 @@ class _Changes:
         changing = tables.formatting | tables.emission
         self.last_words = {name.rpartition(".")[2] for name in changing}
         self._named: dict[Module, bool] = {}
+        self._around: dict[Function, tuple[tuple[int, str], ...]] = {}
         self.places = [
             (function, node, bool(names & tables.formatting))
             for function in program.traced()
@@ -37,6 +39,13 @@ class _Changes:
             for node in self._candidates(function)
             if (names := self._names(node, function) & changing)
         ]
+
+    def around(self, function: Function) -> tuple[tuple[int, str], ...]:
+        """What is wrapped around a function, not understood, and in a file that has one of the words."""
+        if function not in self._around:
+            found = wrappers(function, self.program) if self._is_named(function.module) else ()
+            self._around[function] = tuple(found)
+        return self._around[function]
 
     def _is_named(self, module: Module) -> bool:
         """Whether a file has one of the words; what is called under another name is noted with the call."""
@@ -86,10 +95,13 @@ def check_surroundings(site: Site, *, emits: bool) -> None:
     Raises:
         Refused: some function of the region does.
     """
-    places = site.program.derived(_Changes).places
-    if not places:
-        return
+    changes = site.program.derived(_Changes)
     around = _callers(site.program, site.function)
+    for function in around if emits else ():
+        for line, what in changes.around(function):
+            reason = f"{what} may change whether and where the message appears"
+            raise Refused(Obligation.FRESH_STATE, reason, line if function.module is site.module else None)
+    places = changes.places
     for function, node, formatting in places:
         if (formatting or emits) and around & _callers(site.program, function):
             own = function is site.function

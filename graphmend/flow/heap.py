@@ -131,7 +131,17 @@ class Heap:
         return UNKNOWN
 
     def _super_attribute(self, each: Super, name: str) -> Value:
-        for base in self.program.index.mro(each.owner)[1:]:
+        """What ``super().<name>`` finds: behind the owner among the bases of each class that the instance may be of."""
+        index = self.program.index
+        orders = dict.fromkeys(
+            order[order.index(each.owner) + 1 :]
+            for cls in ordered(each.receiver.classes)
+            if isinstance(cls, Class) and each.owner in (order := index.mro(cls))
+        )
+        return join_all([self._after(order, each, name) for order in orders or (index.mro(each.owner)[1:],)])
+
+    def _after(self, bases: tuple[Class | External, ...], each: Super, name: str) -> Value:
+        for base in bases:
             if isinstance(base, Class):
                 if name in base.methods:
                     return self.bind(self.program.bindings.decorated(base.methods[name]), each.receiver)

@@ -6,7 +6,15 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from graphmend.flow.aliasing import Origin, Sources, aliasing_of, asks_in_place, bind_arguments, is_in_place_name
+from graphmend.flow.aliasing import (
+    Origin,
+    Source,
+    Sources,
+    aliasing_of,
+    asks_in_place,
+    bind_arguments,
+    is_in_place_name,
+)
 from graphmend.flow.frames import Frame, frames_of
 from graphmend.flow.program import Program
 from graphmend.flow.text import brief
@@ -82,6 +90,8 @@ class Mutations:
     def sources(self, mutation: Mutation, frame: Frame) -> Sources:
         """The objects that a change may write into."""
         target = mutation.target
+        if any(isinstance(each, ObjectMethod) for each in frame.facts.value(target).targets):
+            return self._method_sources(target, frame, frame.statement(mutation.node))
         if isinstance(mutation.node, ast.AugAssign) and isinstance(target, ast.Name):
             return self.aliasing.name_sources(target.id, frame, mutation.node)
         looped = _looped_over(target, frame) if isinstance(target, ast.Name) else None
@@ -90,6 +100,15 @@ class Mutations:
             at = frame.statement(mutation.node)
             return frozenset(source for part in parts for source in self.aliasing.objects(part, frame, at))
         return self.aliasing.objects(target, frame, frame.statement(mutation.node))
+
+    def _method_sources(self, method: ast.expr, frame: Frame, at: ast.stmt | None) -> Sources:
+        """The object of a method that was given a name of its own, as in ``add = self.seen.append``."""
+        if isinstance(method, ast.Name) and at is not None:
+            definitions = frame.names.definitions(method.id, at) or []
+            made = definitions[0] if len(definitions) == 1 else None
+            if isinstance(made, ast.Assign) and isinstance(made.value, ast.Attribute):
+                return self.aliasing.objects(made.value.value, frame, made)
+        return frozenset((Source(Origin.GLOBAL, ast.unparse(method)),))
 
     def parameters(self, function: Function) -> frozenset[str]:
         """The parameters into whose object, or what shares memory with it, a function may write.
@@ -176,8 +195,7 @@ class Mutations:
                 for written in first.elts if isinstance(first, (ast.List, ast.Tuple)) else [first]:
                     yield Mutation(node, written, f"`{name.rpartition('.')[2]}` writes in place")
             case ObjectMethod(owner="list" | "dict", name=name) if name in self.program.python.writers:
-                assert receiver is not None
-                yield Mutation(node, receiver, f"`{name}` changes a container")
+                yield Mutation(node, receiver or node.func, f"`{name}` changes a container")
             case Function():
                 yield from self._function(target, None, node)
             case Bound(function=function):

@@ -21,8 +21,8 @@ from graphmend.runtime.tracing import (
     at_trace_time,
     caller,
     enclosing_operators,
-    interprets_checkpoints,
     is_static,
+    runs_graphs_as_they_are,
     transform,
 )
 
@@ -124,7 +124,7 @@ def _place(site: str) -> int:
         return -1
     enclosing = set(enclosing_operators().split())
     # In other operators, torch.cond for one, the effect would be lost.
-    if not enclosing <= {_CHECKPOINT, "autograd.Function"} or (_CHECKPOINT in enclosing and interprets_checkpoints()):
+    if not enclosing <= {_CHECKPOINT, "autograd.Function"} or (_CHECKPOINT in enclosing and runs_graphs_as_they_are()):
         return -1
     return next_call(site)
 

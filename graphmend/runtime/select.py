@@ -12,7 +12,7 @@ from torch.compiler import is_dynamo_compiling
 from graphmend.runtime.arms import cond_breaks, enter_arms, gradients_join, leave_arms
 from graphmend.runtime.breaks import breaks_inside, let_break_inside
 from graphmend.runtime.frames import inlined_only, is_inlined, is_left_alone, run_with_caller
-from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, transform
+from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, runs_graphs_as_they_are, transform
 
 Result = TypeVar("Result")
 Gradient = Literal[False, "where", "cond"]
@@ -204,7 +204,9 @@ def _way(results: list[torch.Tensor], grad: Gradient, *, in_transform: bool) -> 
     if not grad or not torch.is_grad_enabled():
         return None
     # torch.cond does not work inside of other operators; in a checkpoint it fails when the graph runs.
-    if grad == "cond" and (enclosing_operators() or not gradients_join() or not cond_breaks()):
+    if grad == "cond" and (
+        enclosing_operators() or runs_graphs_as_they_are() or not gradients_join() or not cond_breaks()
+    ):
         return None
     return grad
 

@@ -92,11 +92,13 @@ def enclosing_operators() -> str:
     return " ".join(names)
 
 
-def interprets_checkpoints() -> bool:
+@at_trace_time(otherwise=True)
+def runs_graphs_as_they_are() -> bool:
     """Whether the back end is the one that runs graphs as they are, ``"eager"``.
 
     It has the body of a checkpoint run by ``torch.fx.Interpreter``, which appends to the messages of exceptions, and
-    once more from start to end for gradients, where the checkpoint stops when it has what it needs.
+    once more from start to end for gradients, where the checkpoint stops when it has what it needs. And it lets the
+    gradients of a graph be differentiated again, which other back ends refuse, and ``torch.cond`` does wrong.
     """
     from torch._dynamo.symbolic_convert import InstructionTranslator
 

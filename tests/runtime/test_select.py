@@ -563,6 +563,20 @@ def test_gradients(function, graphs, name):
         assert compiled.graphs == graphs
 
 
+def test_second_derivatives_with_the_eager_back_end():
+    """Only this back end has them, and there `torch.cond` gives wrong ones."""
+
+    def penalty(f):
+        x = ONES.clone().requires_grad_()
+        WEIGHT.grad = None
+        (gradient,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+        gradient.norm().backward()
+        return WEIGHT.grad
+
+    torch._dynamo.reset()
+    assert torch.equal(penalty(torch.compile(unbounded, backend="eager")), penalty(unbounded))
+
+
 @pytest.mark.parametrize("function", [bounded, unbounded])
 def test_gradients_of_inductor(function):
     compiled = Compiled(function, "inductor", fullgraph=True)
