@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from graphmend.config import AssumeCallers, Config
@@ -201,7 +202,7 @@ class Analysis:
         impact = impact_of(site.facts, match.node if is_part else breaking, site.parents, len(chain) == 1)
         fix, refusal = self._plan(site, match)
         if fix is None:
-            fix = self._first_step(site, messages)
+            fix = self._first_step(site, match, messages)
             refusal = refusal if fix is None else None
         return Finding(
             rule.code,
@@ -219,12 +220,15 @@ class Analysis:
             source_line=module.source.line(place.line),
         )
 
-    def _first_step(self, site: Site, messages: Sequence[tuple[Site, Match]]) -> Fix | None:
-        """The fix that takes a message out of a branch, after which there may be one for the branch itself."""
+    def _first_step(self, site: Site, match: Match, messages: Sequence[tuple[Site, Match]]) -> Fix | None:
+        """The fix that takes a message out of a branch, if there is one for the branch without its messages."""
+        with _left_out([each.statement for each, _ in messages], site.parents) as something_left:
+            if not messages or not something_left or self._plan(site, match)[0] is None:
+                return None
         for each, message in messages:
             fix, _ = self._plan(each, message)
             if fix is not None and _leaves(fix, each.source.span(each.statement), each.source.span(site.statement)):
-                return replace(fix, limits="unless the branch, without its message, has a fix as well", is_step=True)
+                return replace(fix, is_step=True)
         return None
 
     def _plan(self, site: Site, match: Match) -> tuple[Fix | None, Refusal | None]:
@@ -240,6 +244,29 @@ class Analysis:
             changes = "what an exception leaves behind, where a caller out of sight catches it inside the region"
             plan = replace(plan, applicability=Applicability.UNSAFE, changes=plan.changes or changes)
         return plan, None
+
+
+@contextmanager
+def _left_out(statements: Sequence[ast.stmt], parents: Mapping[int, ast.AST]) -> Iterator[bool]:
+    """Some statements are not in the tree meanwhile; what is known of its other nodes, by their identity, stays.
+
+    Yields:
+        Whether something is left of every block that cannot be empty.
+    """
+    blocks = [
+        block
+        for parent in {id(parents[id(each)]): parents[id(each)] for each in statements}.values()
+        for name in ("body", "orelse", "finalbody")
+        if isinstance(block := getattr(parent, name, None), list)
+    ]
+    before = [list(block) for block in blocks]
+    for block in blocks:
+        block[:] = [each for each in block if each not in statements]
+    try:
+        yield all(getattr(parents[id(each)], "body", None) != [] for each in statements)
+    finally:
+        for block, kept in zip(blocks, before, strict=True):
+            block[:] = kept
 
 
 def _leaves(fix: Fix, message: tuple[int, int], branch: tuple[int, int]) -> bool:

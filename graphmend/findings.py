@@ -122,7 +122,7 @@ class Fix:
     limits: str = ""
     """When the mended code breaks the graph all the same; empty for never."""
     is_step: bool = False
-    """Whether it only prepares another fix, if there is one for what it leaves."""
+    """Whether it only prepares another fix, for what it leaves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator, Sequence
 
+from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.route import WITH, Guarded, Open, Place, around_calls, guarding, places
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.wrappers import contexts, wrappers
@@ -68,6 +69,8 @@ def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tu
         function, program = place.frame.function, site.program
         for line, what in (*contexts(function, program), *wrappers(function, program)):
             yield line, what, True
+        for line, what in program.derived(Replacements).by_name(function):
+            yield line, f"{what}, which may replace `{function.name}`,", True
     for parent, inside in _around(place):
         if isinstance(parent, WITH):
             for item in parent.items:

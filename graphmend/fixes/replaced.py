@@ -38,7 +38,6 @@ class Replacements:
             yield from _rebound(function)
         else:
             yield from self._overridden(function, function.owner)
-            yield from self._set_by_name(function)
 
     def _may_be_of(self, function: Function, module: Module, target: ast.Attribute) -> bool:
         """Whether an attribute that is stored may be the function.
@@ -87,9 +86,9 @@ class Replacements:
                 if any(isinstance(base, ast.Name) and base.id == owner.name for base in node.bases):
                     yield node.lineno, f"the class `{node.name}` inside a function"
 
-    def _set_by_name(self, function: Function) -> Iterator[tuple[int, str]]:
-        """The calls of ``setattr`` in a function's file that may set it: not those on what is known to be another."""
-        if "setattr" not in function.module.source.text:
+    def by_name(self, function: Function) -> Iterator[tuple[int, str]]:
+        """The calls of ``setattr`` in a method's file that may set it: not those on what is known to be another."""
+        if function.owner is None or "setattr" not in function.module.source.text:
             return
         for node in function.module.nodes:
             match node:

@@ -98,7 +98,8 @@ class Guarded:
         """Whether a function is one of these."""
         found = self._known.get(function)
         if found is None:
-            wrapped = bool(function.decorators) or bool(self._replacements.of(function))
+            replaced = (*self._replacements.of(function), *self._replacements.by_name(function))
+            wrapped = bool(function.decorators) or bool(replaced)
             found = self._known[function] = wrapped or any(guarding(function))
         return found
 
