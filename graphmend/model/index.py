@@ -93,6 +93,10 @@ class Index:
             if path not in self._by_path and matters(source.text):
                 self.load(path)
 
+    def load_if(self, path: str, matters: Callable[[str], bool]) -> Module | None:
+        """A linted file, if its text matters."""
+        return self.load(path) if matters(self._overlay[path].text) else None
+
     def linted(self, but: Container[str]) -> Iterator[tuple[str, str]]:
         """The absolute paths and the texts of the linted files but for some."""
         yield from ((path, source.text) for path, source in self._overlay.items() if path not in but)
