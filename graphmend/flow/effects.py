@@ -24,6 +24,9 @@ from graphmend.model.tree import walk
 from graphmend.regions.entries import EFFECTS, decorator_names
 from graphmend.signatures.behaviour import behaviour
 
+_STORING = frozenset({"__setattr__", "__delattr__", "__setitem__", "__delitem__"})
+"""The methods behind the statements that store, which may be called by name."""
+
 
 class Effects:
     """The effects of the functions of a program.
@@ -104,6 +107,8 @@ class Effects:
         match node:
             case ast.Call():
                 yield from self.callees.doings(node, frame, callees)
+                if isinstance(node.func, ast.Attribute) and node.func.attr in _STORING:
+                    yield Doing(Effect.WRITES, f"calls `{node.func.attr}`", node)
             case ast.Attribute(value=owner, attr=attr, ctx=ast.Store() | ast.Del()):
                 if not _all_fresh(self.aliasing.objects(owner, frame), inside):
                     yield Doing(Effect.WRITES, f"writes the attribute `{attr}`", node, attr, owner)
