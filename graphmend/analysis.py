@@ -222,8 +222,10 @@ class Analysis:
 
     def _first_step(self, site: Site, match: Match, messages: Sequence[tuple[Site, Match]]) -> Fix | None:
         """The fix that takes a message out of a branch, if there is one for the branch without its messages."""
+        if not messages:
+            return None
         with _left_out([each.statement for each, _ in messages], site.parents) as something_left:
-            if not messages or not something_left or self._plan(site, match)[0] is None:
+            if not something_left or self._plan(site, match)[0] is None:
                 return None
         for each, message in messages:
             fix, _ = self._plan(each, message)
@@ -249,6 +251,8 @@ class Analysis:
 @contextmanager
 def _left_out(statements: Sequence[ast.stmt], parents: Mapping[int, ast.AST]) -> Iterator[bool]:
     """Some statements are not in the tree meanwhile; what is known of its other nodes, by their identity, stays.
+
+    To ask for a plan that has been asked for with them before, so that what is remembered of the function is complete.
 
     Yields:
         Whether something is left of every block that cannot be empty.

@@ -518,16 +518,24 @@ class Model(nn.Module):
     assert places(lint(text)) == [(13, "GM104")]
 
 
+def with_pack(tmp_path: Path, pack: str, text: str) -> Report:
+    """What is found in a file with a rule pack of one's own."""
+    (tmp_path / "own.yaml").write_text(pack)
+    (tmp_path / "model.py").write_text(text)
+    config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
+    return engine.run(engine.Request((str(tmp_path / "model.py"),), config))
+
+
 def test_a_branch_that_only_calls_what_a_pack_says_observes_only_observes(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("""\
+    pack = """\
 rules:
   - code: ACME1
     name: acme-tell
     summary: "`tell` breaks the graph"
     match: {call: {function: model.tell}}
     fix: {transform: outline, with: {observes: true}}
-""")
-    (tmp_path / "model.py").write_text("""\
+"""
+    text = """\
 import torch
 from torch import nn
 
@@ -541,14 +549,12 @@ class Model(nn.Module):
         if torch.relu(x).sum() > 2:
             tell("large")
         return x * 2
-""")
-    config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
-    report = engine.run(engine.Request((str(tmp_path / "model.py"),), config))
-    assert (11, "GM104") in places(report)
+"""
+    assert (11, "GM104") in places(with_pack(tmp_path, pack, text))
 
 
 def test_methods_of_classes_that_are_not_linted_match_by_their_receiver(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("""\
+    pack = """\
 rules:
   - code: ACME1
     name: acme-writer
@@ -556,8 +562,8 @@ rules:
     match:
       call: {method: [dump, show], receiver: acme.Writer}
     refusal: {obligation: only-observes, reason: "ask the owners of acme"}
-""")
-    (tmp_path / "model.py").write_text("""\
+"""
+    text = """\
 import acme
 from acme import Writer
 from torch import nn
@@ -579,7 +585,5 @@ class Model(nn.Module):
         other.dump(x)
         writer.close()
         return x
-""")
-    config = Config(root=str(tmp_path), packs=(str(tmp_path / "own.yaml"),))
-    report = engine.run(engine.Request((str(tmp_path / "model.py"),), config))
-    assert places(report) == [(15, "ACME1"), (16, "ACME1"), (17, "ACME1"), (18, "ACME1")]
+"""
+    assert places(with_pack(tmp_path, pack, text)) == [(15, "ACME1"), (16, "ACME1"), (17, "ACME1"), (18, "ACME1")]

@@ -64,18 +64,9 @@ class _Differentiation:
                 Obligation.BOUNDED_DERIVATIVE.value, "statically", "each side's derivative is finite for every input"
             )
             return Gradient("where", (same, bounded))
-        if self.several():
-            # Measured with torch 2.13: it fails to compile where two results get one and the same gradient.
-            detail = f"not shown (`{brief(unbounded)}`), and `torch.cond` cannot differentiate several results"
-            return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
-        twice = self.used_twice()
-        if twice:
-            order = f"`torch.cond` would add up the gradients of `{twice}` in another order"
-            detail = f"not shown (`{brief(unbounded)}`), and {order}"
-            return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
-        uncondable = self.uncondable()
-        if uncondable:
-            detail = f"not shown (`{brief(unbounded)}`), and {uncondable}"
+        obstacle = self.obstacle_to_cond()
+        if obstacle:
+            detail = f"not shown (`{brief(unbounded)}`), and `torch.cond` {obstacle}"
             return Gradient("", (Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail),))
         detail = f"not shown (`{brief(unbounded)}`): `torch.cond` differentiates the taken side only"
         return Gradient("cond", (same, Proof(Obligation.BOUNDED_DERIVATIVE.value, "checked at trace time", detail)))
@@ -103,16 +94,25 @@ class _Differentiation:
                 stack += children(node)
         return ""
 
-    def uncondable(self) -> str:
-        """Why ``torch.cond`` cannot differentiate the sides; empty if nothing says so (measured with torch 2.13).
+    def obstacle_to_cond(self) -> str:
+        """What ``torch.cond`` does wrong with the sides; empty if nothing says so (measured with torch 2.13).
 
-        It fails to compile where the gradients that two sides give a tensor have other strides, as that of a scaled sum
-        has, and where one side reads two tensors that share memory.
+        It does not compile where two results get one and the same gradient, where the gradients that the sides give a
+        tensor have other strides, as that of a scaled sum has, and where they read two tensors that share memory. The
+        runtime asks for the last two again while tracing, where strides and storages are known: what can be told from
+        the source is told here, so that no fix is offered in vain.
         """
+        if self.several():
+            return "cannot differentiate several results"
+        twice = self.used_twice()
+        return f"would add up the gradients of `{twice}` in another order" if twice else self.unjoinable()
+
+    def unjoinable(self) -> str:
+        """Why the gradients of the sides cannot be joined; empty if nothing says so."""
         nodes = [node for arm in self.arms for root in arm.nodes for node in walk(root)]
         for node in nodes:
             if isinstance(node, ast.Call) and self.called(node) & behaviour().spreading:
-                return f"`torch.cond` cannot join the gradients of `{brief(node)}` with those of the other side"
+                return f"cannot join the gradients of `{brief(node)}` with those of the other side"
         names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         read = sorted(name for name in names & self.site.function.locals)
         aliasing = aliasing_of(self.site.program)
@@ -120,7 +120,7 @@ class _Differentiation:
         for index, (name, found) in enumerate(zip(read, sources)):
             for other, others in zip(read[index + 1 :], sources[index + 1 :]):
                 if found & others:
-                    return f"`torch.cond` cannot read `{name}` and `{other}`, which may share memory"
+                    return f"cannot read `{name}` and `{other}`, which may share memory"
         return ""
 
     def called(self, node: ast.Call) -> set[str]:

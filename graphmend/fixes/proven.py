@@ -82,9 +82,9 @@ class Provenance:
         """Whether something with a tensor's method is made of the first argument: modules are given tensors there."""
         match node:
             case ast.Name(id=name):
-                first = [each.arg for each in self.site.function.parameters if each.arg not in ("self", "cls")][:1]
+                first = self.site.function.first_argument
                 return steps > 0 and all(
-                    [name] == first if made is None else made and self._is_input(made.value, made, steps - 1)
+                    name == first if made is None else made and self._is_input(made.value, made, steps - 1)
                     for made in self._assignments(name, statement)
                 )
             case ast.Subscript(value=owner) | ast.UnaryOp(operand=owner):

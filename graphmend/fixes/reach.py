@@ -357,6 +357,6 @@ def _may_script(text: str) -> bool:
 
 
 def _may_run(text: str) -> bool:
-    """Whether a file may hand functions of other files to something that runs them in its own way."""
+    """Whether a file that is in no region may hand functions of others to something that runs them in its own way."""
     known = "torch" in text and any(word in text for word in (*_ARM_WORDS, *_CACHE_WORDS))
     return known or _may_script(text)

@@ -63,7 +63,10 @@ class Replacements:
         return self._known[function]
 
     def by_name(self, function: Function) -> Iterator[tuple[int, str]]:
-        """The calls of ``setattr`` in a method's file that may set it: not those on what is known to be another."""
+        """The calls of ``setattr`` in a method's file that may set it: not those on what is known to be another.
+
+        Apart from the rest, since nearly all of them set settings: that keeps exceptions in their place, not messages.
+        """
         module = function.module
         if function.owner is None or "setattr" not in module.source.text:
             return

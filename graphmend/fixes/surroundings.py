@@ -31,7 +31,7 @@ class _Changes:
         changing = tables.formatting | tables.emission
         self.last_words = {name.rpartition(".")[2] for name in changing}
         self._named: dict[Module, bool] = {}
-        self._around: dict[Function, tuple[tuple[int, str], ...]] = {}
+        self._wrappers: dict[Function, tuple[tuple[int, str], ...]] = {}
         self.places = [
             (function, node, bool(names & tables.formatting))
             for function in program.traced()
@@ -40,12 +40,12 @@ class _Changes:
             if (names := self._names(node, function) & changing)
         ]
 
-    def around(self, function: Function) -> tuple[tuple[int, str], ...]:
+    def wrappers(self, function: Function) -> tuple[tuple[int, str], ...]:
         """What is wrapped around a function, not understood, and in a file that has one of the words."""
-        if function not in self._around:
+        if function not in self._wrappers:
             found = wrappers(function, self.program) if self._is_named(function.module) else ()
-            self._around[function] = tuple(found)
-        return self._around[function]
+            self._wrappers[function] = tuple(found)
+        return self._wrappers[function]
 
     def _is_named(self, module: Module) -> bool:
         """Whether a file has one of the words; what is called under another name is noted with the call."""
@@ -86,23 +86,22 @@ def _name(called: Target) -> str:
 
 
 def check_surroundings(site: Site, *, emits: bool) -> None:
-    """Refuse a message in a region that changes how it is formatted, or where it goes.
+    """Refuse a message in a region that changes how it is formatted or where it goes, or is wrapped in what may.
 
     Args:
         site: the place of the message.
         emits: whether it prints, logs or warns, and does not only raise.
 
     Raises:
-        Refused: some function of the region does.
+        Refused: some function of the region does or is.
     """
     changes = site.program.derived(_Changes)
     around = _callers(site.program, site.function)
     for function in around if emits else ():
-        for line, what in changes.around(function):
+        for line, what in changes.wrappers(function):
             reason = f"{what} may change whether and where the message appears"
             raise Refused(Obligation.FRESH_STATE, reason, line if function.module is site.module else None)
-    places = changes.places
-    for function, node, formatting in places:
+    for function, node, formatting in changes.places:
         if (formatting or emits) and around & _callers(site.program, function):
             own = function is site.function
             where = "" if own else f" (`{function.qualname}`, {function.module.path}:{node.lineno})"

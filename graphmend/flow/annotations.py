@@ -270,7 +270,7 @@ def _is_flag(function: Function, name: str) -> bool:
 
     Not the first one: what a module is given to compute with is a tensor.
     """
-    if [name] == [each.arg for each in function.parameters if each.arg not in ("self", "cls")][:1]:
+    if name == function.first_argument:
         return False
     for node in walk_scope(function.body):
         match node:

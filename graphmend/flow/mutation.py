@@ -108,7 +108,7 @@ class Mutations:
             made = definitions[0] if len(definitions) == 1 else None
             if isinstance(made, ast.Assign) and isinstance(made.value, ast.Attribute):
                 return self.aliasing.objects(made.value.value, frame, made)
-        return frozenset((Source(Origin.GLOBAL, ast.unparse(method)),))
+        return frozenset((Source(Origin.GLOBAL, ast.unparse(method)),))  # not known, so somebody else may hold it
 
     def parameters(self, function: Function) -> frozenset[str]:
         """The parameters into whose object, or what shares memory with it, a function may write.

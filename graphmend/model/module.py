@@ -66,6 +66,11 @@ class Function:
         return parameters(self.node)
 
     @cached_property
+    def first_argument(self) -> str:
+        """The name of the first parameter behind ``self`` or ``cls``; empty if there is none."""
+        return next((each.arg for each in self.parameters if each.arg not in ("self", "cls")), "")
+
+    @cached_property
     def defaults(self) -> dict[str, ast.expr]:
         """Default expressions by parameter."""
         return defaults(self.node)

@@ -20,6 +20,8 @@ Answer = TypeVar("Answer")
 _PREFIX = "graphmend_runtime_"
 _WRAPPED = ("_torchdynamo_orig_backend", "compiler_fn", "compiler")
 """The attributes under which wrappers of back ends keep what they wrap: Dynamo's, ``torch.compile``'s, our own."""
+_WRAPPERS = 8
+"""More than there are around a back end; an object of somebody else's may have any attribute, without end."""
 
 
 def at_trace_time(*, otherwise: Answer) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
@@ -103,8 +105,8 @@ def runs_graphs_as_they_are() -> bool:
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     compiler: Any = InstructionTranslator.current_tx().output.compiler_fn
-    while wrapper := next((name for name in _WRAPPED if getattr(compiler, name, None) is not None), ""):
-        compiler = getattr(compiler, wrapper)
+    for _ in range(_WRAPPERS):
+        compiler = next((inner for name in _WRAPPED if (inner := getattr(compiler, name, None)) is not None), compiler)
     name = f"{getattr(compiler, '__module__', '')}.{getattr(compiler, '__name__', '')}"
     return name.startswith("torch._dynamo.backends.debugging.eager")
 
