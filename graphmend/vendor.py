@@ -10,7 +10,10 @@ from pathlib import Path
 from graphmend.version import __version__
 
 # Each after what it uses.
-_MODULES = ("tracing", "frames", "breaks", "calls", "arms", "codec", "defer", "operator", "effect", "select", "compile")
+_MODULES = (
+    *("tracing", "frames", "around", "breaks", "calls", "arms"),
+    *("codec", "defer", "operator", "effect", "select", "compile"),
+)
 
 # The linter knows a copy by the first words (`regions.entries.RUNTIME_MARK`).
 _HEAD = '''"""The graphmend runtime: effect, select and compile, for mended code. Needs torch and nothing else.

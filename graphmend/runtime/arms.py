@@ -49,6 +49,7 @@ class _Arms(threading.local):
         self.trace: tuple[object, int] | None = None
         self.depth = 0
         self.steps: list[_Step] = []
+        self.change = False
 
 
 _arms = _Arms()
@@ -65,7 +66,7 @@ def enter_arms() -> bool:
         return False
     trace = current_trace()
     if _arms.trace != trace or _arms.depth == 0:
-        _arms.trace, _arms.depth, _arms.steps = trace, 0, []
+        _arms.trace, _arms.depth, _arms.steps, _arms.change = trace, 0, [], False
     _arms.depth += 1
     return True
 
@@ -76,6 +77,12 @@ def leave_arms() -> None:
     _arms.depth -= 1
     if _arms.depth == 0:
         _arms.steps = []
+
+
+@at_trace_time(otherwise=True)
+def arms_change() -> bool:
+    """Whether an arm that was traced is to change something that was there before the compiled frame."""
+    return _arms.change
 
 
 @at_trace_time(otherwise=False)
@@ -182,14 +189,16 @@ def _what_shows_breaks() -> bool:
     """Have operators that must not show break the graph in arms; false if this version of torch offers no place for it.
 
     The step that runs an operator on fake tensors is made to report, in arms only, what it reports of an operator that
-    fake tensors do not support.
+    fake tensors do not support; the one that looks at changes of objects, to note them for :func:`arms_change`.
     """
     from torch._dynamo import utils
     from torch._dynamo.exc import TorchDynamoException
+    from torch._dynamo.side_effects import SideEffects
     from torch._subclasses import fake_tensor
 
     run_node = getattr(utils, "run_node", None)
-    if run_node is None:
+    check_change: Any = getattr(SideEffects, "check_allowed_side_effect", None)
+    if run_node is None or check_change is None:
         return False
 
     @functools.wraps(run_node)
@@ -204,7 +213,14 @@ def _what_shows_breaks() -> bool:
         except Exception as error:
             raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
 
+    @functools.wraps(check_change)
+    def check(self: Any, item: Any) -> Any:
+        # An error would be taken for a reason to read the value of a defaultdict, say, without the change.
+        _arms.change |= _in_arms() and item.mutation_type.scope == 0
+        return check_change(self, item)
+
     utils.run_node = run
+    SideEffects.check_allowed_side_effect = check  # type: ignore[method-assign]
     # On the way both tell the log about it, one of them of an error.
     for module in (fake_tensor, utils):
         logging.getLogger(module.__name__).addFilter(lambda _record: not _in_arms())

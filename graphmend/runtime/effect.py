@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
+from graphmend.runtime.around import has_changed_modules, is_first_behind_break, may_raise
 from graphmend.runtime.calls import next_call, note_constants
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
@@ -73,10 +74,11 @@ def _decorate(validates: bool | None, function: Callable[..., object]) -> Callab
     body = make_body(plain, validates)
     register_body(site, body)
     file = plain.__code__.co_filename if body.wants_location else ""
+    stops = body.validates
 
     @functools.wraps(plain)
     def call(*args: Any, **kwargs: Any) -> None:
-        if is_dynamo_compiling() and _emit(site, file, args, kwargs):
+        if is_dynamo_compiling() and _emit(site, file, stops, args, kwargs):
             return
         plain(*args, **kwargs)
 
@@ -85,12 +87,13 @@ def _decorate(validates: bool | None, function: Callable[..., object]) -> Callab
     return call
 
 
-def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _emit(site: str, file: str, stops: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Put the operator into the graph that is being traced.
 
     Args:
         site: What to call.
         file: The file of the body if it wants to know its caller's place, else empty.
+        stops: Whether the body may raise.
         args: The positional arguments.
         kwargs: The keyword arguments.
 
@@ -98,7 +101,7 @@ def _emit(site: str, file: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         False when this call has to stay as it was.
     """
     # Not traced: Dynamo was told to go on inside of broken calls (nested_graph_breaks), and did, before this call.
-    number = _place(site) if is_dynamo_compiling() else -1
+    number = _place(site, stops) if is_dynamo_compiling() else -1
     if number < 0:
         return False
     tensors: list[torch.Tensor] = []
@@ -116,7 +119,7 @@ inlined_only(_emit, with_callees=True)
 
 
 @at_trace_time(otherwise=-1)
-def _place(site: str) -> int:
+def _place(site: str, stops: bool) -> int:
     """The number of this call of the effect in the graph that is being traced, or -1 if it cannot be part of it."""
     # An exported program holds what the original one did. Inside a transform the body would see other tensors than in
     # eager: a batched one has no value of its own.
@@ -125,6 +128,8 @@ def _place(site: str) -> int:
     enclosing = set(enclosing_operators().split())
     # In other operators, torch.cond for one, the effect would be lost.
     if not enclosing <= {_CHECKPOINT, "autograd.Function"} or (_CHECKPOINT in enclosing and runs_graphs_as_they_are()):
+        return -1
+    if (stops and not may_raise()) or has_changed_modules() or is_first_behind_break():
         return -1
     return next_call(site)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.arms import cond_breaks, enter_arms, gradients_join, leave_arms
+from graphmend.runtime.arms import arms_change, cond_breaks, enter_arms, gradients_join, leave_arms
 from graphmend.runtime.breaks import breaks_inside, let_break_inside
 from graphmend.runtime.frames import inlined_only, is_inlined, is_left_alone, run_with_caller
 from graphmend.runtime.tracing import enclosing_operators, is_static, known_true, runs_graphs_as_they_are, transform
@@ -117,7 +117,7 @@ def _predicate(
             return None
         differing.append(index)
     way = _way([leaves[index] for index in differing], grad, in_transform=in_transform)
-    if way is None:
+    if way is None or arms_change():
         return None
     condition = p.bool().reshape(())
     if way == "where":

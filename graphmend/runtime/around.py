@@ -1,0 +1,83 @@
+"""What tracing has come through on its way to the call of an effect: handlers, changes, breaks.
+
+A graph that raises ends the compiled frame. Handlers that Dynamo has traced do not run then, and what the frame has
+changed (an attribute, a list of somebody else's) is not changed: Dynamo makes such changes when the graph has ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from graphmend.runtime.frames import is_marked
+from graphmend.runtime.tracing import at_trace_time
+
+_HANDLES = frozenset({"PUSH_EXC_INFO", "COPY"})
+"""The first instruction of a handler, and of what ends one; others (of a comprehension) run no code of the program."""
+
+
+@at_trace_time(otherwise=False)
+def may_raise() -> bool:
+    """Whether no traced frame around the call would see an exception, and none has changed anything before it.
+
+    Changes of what the compiled frame has made itself do not count.
+    """
+    output = _output()
+    return not any(map(_is_guarded, _frames(output))) and not any(_changed(output))
+
+
+@at_trace_time(otherwise=True)
+def has_changed_modules() -> bool:
+    """Whether a module is to be changed when the graph has ended, so that ``print``, say, may be another one now."""
+    return any(isinstance(getattr(variable, "value", None), types.ModuleType) for variable in _changed(_output()))
+
+
+@at_trace_time(otherwise=False)
+def is_first_behind_break() -> bool:
+    """Whether the graph is still empty, in a frame that goes on behind a break: to break again costs nothing there.
+
+    An effect would make a graph where the original had none.
+    """
+    from torch._dynamo.utils import count_calls
+
+    output = _output()
+    frames = [frame for frame in _frames(output) if not is_marked(frame.f_code)]
+    resumed = len(frames) == 1 and frames[0].f_code.co_name.startswith("torch_dynamo_resume_in_")
+    return resumed and count_calls(output.graph) == 0
+
+
+def _output() -> Any:
+    """What Dynamo has made of the compiled frame so far."""
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    return InstructionTranslator.current_tx().output
+
+
+def _frames(output: Any) -> Iterator[Any]:
+    """The traced frames, from the innermost to the one that is compiled."""
+    frame = output.current_tx
+    while frame is not None:
+        yield frame
+        frame = frame.parent
+
+
+def _is_guarded(frame: Any) -> bool:
+    """Whether a frame is inside of a ``try`` or ``with``, or handles an exception."""
+    if sys.version_info < (3, 11):
+        return bool(frame.block_stack)
+    entry = frame.current_instruction.exn_tab_entry
+    while entry is not None and entry.target.opname not in _HANDLES:
+        entry = entry.target.exn_tab_entry
+    return entry is not None
+
+
+def _changed(output: Any) -> Iterator[Any]:
+    """What was there before the compiled frame, and is to be changed when the graph has ended."""
+    effects = output.side_effects
+    for variable in effects.id_to_variable.values():
+        # A dictionary of keyword arguments is made for the call.
+        if effects.is_modified(variable) and not getattr(variable.source, "is_varkw", False):
+            if variable.mutation_type.scope == 0:
+                yield variable
