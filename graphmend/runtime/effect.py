@@ -84,6 +84,8 @@ def _decorate(validates: bool | None, function: Callable[..., object]) -> Callab
 
     call.__graphmend_site__ = site  # type: ignore[attr-defined]
     inlined_only(call, with_callees=True)
+    # What is set for what a function calls holds from its next call on only.
+    inlined_only(plain, with_callees=True)
     return call
 
 

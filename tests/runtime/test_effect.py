@@ -451,6 +451,18 @@ def test_caller_that_is_not_compiled_gets_no_graph_for_it():
     assert compiled.graphs == 0
 
 
+def test_first_call_from_a_frame_that_is_not_compiled_gets_no_graph():
+    def function(x):
+        for _ in range(1):
+            torch._dynamo.graph_break()
+            check((x < 0).any(), x)
+        return x
+
+    compiled = Compiled(function)
+    assert see(compiled, X) == see(function, X)
+    assert compiled.graphs == 0
+
+
 def test_nested_graph_breaks():
     def helper(x):
         y = x @ x
