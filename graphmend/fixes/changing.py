@@ -78,6 +78,12 @@ def _stepped(node: ast.AST, writers: frozenset[str]) -> Iterator[ast.expr]:
             for target in targets:
                 if isinstance(target, ast.Subscript) or ast.unparse(target) in read:
                     yield target
+        case ast.Call(
+            func=ast.Name(id="setattr") | ast.Attribute(attr="__setattr__"),
+            args=[*_, ast.Constant(value=str(name)), value],
+        ):
+            if any(getattr(each, "attr", getattr(each, "value", None)) == name for each in walk(value)):
+                yield ast.copy_location(ast.Attribute(node.func, name, ast.Store()), node)
         case ast.Call(func=ast.Attribute(value=holder, attr=method)) if method in writers:
             yield holder
 
