@@ -1,7 +1,8 @@
 """What tracing has come through on its way to the call of an effect: handlers, changes, breaks.
 
 A graph that raises ends the compiled frame. Handlers that Dynamo has traced do not run then, and what the frame has
-changed (an attribute, a list of somebody else's) is not changed: Dynamo makes such changes when the graph has ended.
+changed (an attribute, a list of somebody else's, a buffer) is not changed: Dynamo makes such changes when the graph has
+ended, and back ends write into the tensors that a graph was given as the last thing in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import sys
 import types
 from collections.abc import Iterator
 from typing import Any
+
+import torch
 
 from graphmend.runtime.frames import is_marked
 from graphmend.runtime.tracing import at_trace_time
@@ -20,12 +23,13 @@ _HANDLES = frozenset({"PUSH_EXC_INFO", "COPY"})
 
 @at_trace_time(otherwise=False)
 def may_raise() -> bool:
-    """Whether no traced frame around the call would see an exception, and none has changed anything before it.
+    """Whether no traced frame around the call would see an exception, and nothing has been changed before it.
 
     Changes of what the compiled frame has made itself do not count.
     """
     output = _output()
-    return not any(map(_is_guarded, _frames(output))) and not any(_changed(output))
+    guarded = any(map(_is_guarded, _frames(output)))
+    return not (guarded or any(_changed(output)) or any(map(_is_written, _given(output))))
 
 
 @at_trace_time(otherwise=True)
@@ -81,3 +85,13 @@ def _changed(output: Any) -> Iterator[Any]:
         if effects.is_modified(variable) and not getattr(variable.source, "is_varkw", False):
             if variable.mutation_type.scope == 0:
                 yield variable
+
+
+def _given(output: Any) -> Iterator[torch.Tensor]:
+    """The fake tensors that stand for what the graph is given: arguments, parameters, buffers."""
+    yield from (each.fake for each in output.tracked_fakes if isinstance(each.fake, torch.Tensor))
+
+
+def _is_written(fake: torch.Tensor) -> bool:
+    """Whether the traced code has written into a tensor, itself or through a view: fake ones begin with version 0."""
+    return not fake.is_inference() and fake._version > 0

@@ -35,6 +35,7 @@ class Counter:
 
     def __init__(self) -> None:
         self.n = 0
+        self.buffer = torch.ones(3)
 
     def count(self, value: Any = None, _other: Any = None) -> Any:
         self.n += 1
@@ -103,9 +104,20 @@ def of_argument(counter, x, *, seen=SEEN):
     return x
 
 
-@pytest.mark.parametrize(
-    "change", [add, iterate, ask, reduce, by_computed_name, cached, in_function, of_argument], ids=lambda f: f.__name__
-)
+def write_buffer(counter, x):
+    counter.buffer.mul_(2)
+    return x * counter.buffer
+
+
+def write_view(counter, x):
+    counter.buffer.view(-1)[1:].add_(1)
+    return x
+
+
+CHANGES = [add, iterate, ask, reduce, by_computed_name, cached, in_function, of_argument, write_buffer, write_view]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
 def test_changes_before_an_exception_are_kept(change, backend):
     def program(counter, x):
         y = change(counter, torch.sin(x))
@@ -116,7 +128,7 @@ def test_changes_before_an_exception_are_kept(change, backend):
         SEEN.clear()
         counter = Counter()
         seen = [see(function, counter, x) for x in (-X, X, -X)]
-        return seen, vars(counter), list(SEEN)
+        return seen, plain(vars(counter)), list(SEEN)
 
     assert state_after(Compiled(program, backend)) == state_after(program)
 
@@ -126,6 +138,7 @@ def test_changes_of_what_the_frame_has_made_do_not_matter():
         scale = options.pop("scale")
         counter, parts = Counter(), []
         parts.append(counter.count(x * scale))
+        counter.buffer.mul_(2)
         check((x < 0).any())
         return parts[0] + counter.n
 
