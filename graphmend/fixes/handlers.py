@@ -10,6 +10,7 @@ from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.route import WITH, Guarded, Open, Place, around_calls, guarding, places
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.wrappers import contexts, wrappers
+from graphmend.flow.frames import frames_of
 from graphmend.flow.text import brief
 from graphmend.flow.values import ExternalName
 from graphmend.model.index import External
@@ -19,6 +20,8 @@ from graphmend.obligations import Obligation
 _PROTOCOLS = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration", "GeneratorExit"})
 """Exceptions that Python itself catches, or makes others of, where it reads attributes and iterates."""
 _BROAD = frozenset({"Exception", "BaseException"})
+_OF_STREAMS = (OSError, UnicodeError)
+"""What writing to a stream fails with: it is closed, or cannot encode the text."""
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 
 
@@ -34,6 +37,7 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
         Refused: a known frame of the region may catch an exception of the text.
     """
     if not raised and not risks:
+        _check_streams(site)
         return
     for each in raised:
         for definition in site.program.index.dotted(site.module, each):
@@ -60,6 +64,18 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
                     reason = f"{risks[0][1]}, and {reason}"
                 own = place.frame.function.module is site.module
                 raise Refused(Obligation.NO_CATCHING_HANDLER, reason, line if own else None)
+
+
+def _check_streams(site: Site) -> None:
+    """Refuse a message around which its own function handles what writing to a stream fails with."""
+    for parent, inside in _around(Place(frames_of(site.program).frame(site.function, site.facts), site.statement)):
+        for handler in getattr(parent, "handlers", []) if inside == "body" else []:
+            types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            for each in types:
+                found = map(_builtin, site.program.index.dotted(site.module, each)) if each is not None else ()
+                if any(known is not None and issubclass(known, _OF_STREAMS) for known in found):
+                    reason = f"`except {brief(handler.type)}` may be there for a message that cannot be written"
+                    raise Refused(Obligation.NO_CATCHING_HANDLER, reason, handler.lineno)
 
 
 def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tuple[int, str, bool]]:

@@ -30,6 +30,9 @@ _DENSE_GRADIENT = frozenset(
 )
 
 
+_MISSING = object()
+
+
 class _Step(NamedTuple):
     """An operator that an arm consists of, with the tensors that it takes and gives."""
 
@@ -81,7 +84,11 @@ def leave_arms() -> None:
 
 @at_trace_time(otherwise=True)
 def arms_change() -> bool:
-    """Whether an arm that was traced is to change something that was there before the compiled frame."""
+    """Whether an arm that was traced is to change something that was there before the compiled frame.
+
+    An attribute that an object did not have does not count: it may be there earlier than in the program, where the
+    analysis has proven that nothing else looks (a lazy cache).
+    """
     return _arms.change
 
 
@@ -184,12 +191,18 @@ def _storage(tensor: torch.Tensor) -> StorageWeakRef:
     return StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
 
 
+def _is_missing(item: Any, name: str) -> bool:
+    """Whether the object that stands behind something that Dynamo traces lacks an attribute."""
+    holder = getattr(item, "value", _MISSING)
+    return holder is not _MISSING and inspect.getattr_static(holder, name, _MISSING) is _MISSING
+
+
 @functools.cache
 def _what_shows_breaks() -> bool:
     """Have operators that must not show break the graph in arms; false if this version of torch offers no place for it.
 
     The step that runs an operator on fake tensors is made to report, in arms only, what it reports of an operator that
-    fake tensors do not support; the one that looks at changes of objects, to note them for :func:`arms_change`.
+    fake tensors do not support; those that change objects, to note it for :func:`arms_change`.
     """
     from torch._dynamo import utils
     from torch._dynamo.exc import TorchDynamoException
@@ -197,8 +210,9 @@ def _what_shows_breaks() -> bool:
     from torch._subclasses import fake_tensor
 
     run_node = getattr(utils, "run_node", None)
-    check_change: Any = getattr(SideEffects, "check_allowed_side_effect", None)
-    if run_node is None or check_change is None:
+    mutation: Any = getattr(SideEffects, "mutation", None)
+    store_attr: Any = getattr(SideEffects, "store_attr", None)
+    if run_node is None or mutation is None or store_attr is None:
         return False
 
     @functools.wraps(run_node)
@@ -213,14 +227,20 @@ def _what_shows_breaks() -> bool:
         except Exception as error:
             raise fake_tensor.UnsupportedFakeTensorException(str(error)) from error
 
-    @functools.wraps(check_change)
-    def check(self: Any, item: Any) -> Any:
-        # An error would be taken for a reason to read the value of a defaultdict, say, without the change.
+    # Changes are noted: an error would make Dynamo read a defaultdict, say, without the change.
+    @functools.wraps(mutation)
+    def mutate(self: Any, item: Any) -> Any:
         _arms.change |= _in_arms() and item.mutation_type.scope == 0
-        return check_change(self, item)
+        return mutation(self, item)
+
+    @functools.wraps(store_attr)
+    def store(self: Any, item: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        _arms.change |= _in_arms() and item.mutation_type.scope == 0 and not _is_missing(item, name)
+        return store_attr(self, item, name, *args, **kwargs)
 
     utils.run_node = run
-    SideEffects.check_allowed_side_effect = check  # type: ignore[method-assign]
+    SideEffects.mutation = mutate  # type: ignore[method-assign]
+    SideEffects.store_attr = store  # type: ignore[method-assign]
     # On the way both tell the log about it, one of them of an error.
     for module in (fake_tensor, utils):
         logging.getLogger(module.__name__).addFilter(lambda _record: not _in_arms())

@@ -274,6 +274,26 @@ def test_messages_of_what_is_called_behind_a_break_are_in_its_graph():
     assert graphs_after(program, [(X,), (X,)]) == 2
 
 
+def test_arm_that_makes_a_lazy_cache_is_selected(backend):
+    class Rotary(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("frequencies", torch.ones(3))
+
+        def longer(self):
+            if not hasattr(self, "long_frequencies"):
+                self.long_frequencies = torch.arange(3.0)
+            return self.long_frequencies
+
+        def forward(self, x):
+            return x * graphmend.select(x.sum() > 3, self.longer, lambda: self.frequencies)
+
+    compiled = Compiled(Rotary(), backend, fullgraph=True)
+    for x in (X, X + 1, X):
+        assert see(compiled, x) == see(Rotary(), x)
+    assert compiled.graphs == 1
+
+
 Reader = Callable[[Any, torch.Tensor], torch.Tensor]
 
 
