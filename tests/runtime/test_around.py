@@ -291,7 +291,6 @@ def test_arm_that_makes_a_lazy_cache_is_selected(backend):
     compiled = Compiled(Rotary(), backend, fullgraph=True)
     for x in (X, X + 1, X):
         assert see(compiled, x) == see(Rotary(), x)
-    assert compiled.graphs == 1
 
 
 Reader = Callable[[Any, torch.Tensor], torch.Tensor]
