@@ -55,6 +55,10 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
         if place.unknown and place.frame.function is site.function:
             continue
         for line, what, caught in _guards(place, site, raised):
+            if raised and not caught and place.frame.function is site.function:
+                # In other regions, without the handler of a caller, the fix is worth something.
+                reason = f"{what} stands around the exception, and the runtime leaves it to Python there"
+                raise Refused(Obligation.NO_CATCHING_HANDLER, reason, line)
             if caught:
                 where = "" if place.frame.function is site.function else f" of `{place.frame.function.qualname}`"
                 where += f" (line {line})"
