@@ -11,8 +11,8 @@ from graphmend.version import __version__
 
 # Each after what it uses.
 _MODULES = (
-    *("tracing", "frames", "around", "breaks", "calls", "arms"),
-    *("codec", "defer", "operator", "effect", "select", "compile"),
+    *("tracing", "frames", "breaks", "calls", "arms", "codec", "defer", "operator"),
+    *("around", "effect", "select", "compile"),
 )
 
 # The linter knows a copy by the first words (`regions.entries.RUNTIME_MARK`).

@@ -239,7 +239,7 @@ def _what_shows_breaks() -> bool:
         return store_attr(self, item, name, *args, **kwargs)
 
     utils.run_node = run
-    SideEffects.mutation = mutate  # type: ignore[method-assign]
+    SideEffects.mutation = mutate  # type: ignore[method-assign, assignment]
     SideEffects.store_attr = store  # type: ignore[method-assign]
     # On the way both tell the log about it, one of them of an error.
     for module in (fake_tensor, utils):

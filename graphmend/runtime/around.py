@@ -7,6 +7,7 @@ ended, and back ends write into the tensors that a graph was given as the last t
 
 from __future__ import annotations
 
+import logging
 import sys
 import types
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from graphmend.runtime.frames import is_marked
+from graphmend.runtime.operator import body_of
 from graphmend.runtime.tracing import at_trace_time
 
 _HANDLES = frozenset({"PUSH_EXC_INFO", "COPY"})
@@ -32,10 +34,16 @@ def may_raise() -> bool:
     return not (guarded or any(_changed(output)) or any(map(_is_written, _given(output))))
 
 
-@at_trace_time(otherwise=True)
-def has_changed_modules() -> bool:
-    """Whether a module is to be changed when the graph has ended, so that ``print``, say, may be another one now."""
-    return any(isinstance(getattr(variable, "value", None), types.ModuleType) for variable in _changed(_output()))
+@at_trace_time(otherwise=False)
+def may_report(site: str) -> bool:
+    """Whether a message now is what it would be after the changes that wait for the end of the graph.
+
+    Not if a module is to be changed, so that ``print``, say, is another function then, or if anything is, and something
+    of the program's own sees the message on its way and may look at that.
+    """
+    changed = list(_changed(_output()))
+    modules = any(isinstance(getattr(variable, "value", None), types.ModuleType) for variable in changed)
+    return not changed or not (modules or any(map(_is_watched, body_of(site).values())))
 
 
 @at_trace_time(otherwise=False)
@@ -50,6 +58,22 @@ def is_first_behind_break() -> bool:
     frames = [frame for frame in _frames(output) if not is_marked(frame.f_code)]
     resumed = len(frames) == 1 and frames[0].f_code.co_name.startswith("torch_dynamo_resume_in_")
     return resumed and count_calls(output.graph) == 0
+
+
+def _is_watched(value: object) -> bool:
+    """Whether a filter, an adapter or a record factory of the program's own sees what goes through a logger."""
+    if isinstance(value, logging.LoggerAdapter):
+        return type(value) is not logging.LoggerAdapter or _is_watched(value.logger)
+    logger = logging.root if value is logging else value
+    if not isinstance(logger, logging.Logger):
+        return False
+    if logger.filters or logging.getLogRecordFactory() is not logging.LogRecord:
+        return True
+    while logger is not None:
+        if any(handler.filters for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 def _output() -> Any:

@@ -39,6 +39,10 @@ class Body:
     names: tuple[str, ...]
     wants_location: bool
 
+    def values(self) -> list[object]:
+        """What the global names stand for now."""
+        return [self.function.__globals__.get(name, getattr(builtins, name, None)) for name in self.names]
+
 
 @dataclass
 class Pending:
@@ -167,8 +171,7 @@ def _may_wait(body: Body) -> bool:
     """Whether a call of the body can be made later: it only reports, so that nothing of the program depends on it."""
     if body.validates:
         return False
-    values = [body.function.__globals__.get(name, getattr(builtins, name, None)) for name in body.names]
-    if not all(map(_reports, values)):
+    if not all(map(_reports, body.values())):
         return False
     # A warning that a filter turns into an exception stops the program where it is.
     return not any(action == "error" for action, *_ in warnings.filters)

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, overload
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from graphmend.runtime.around import has_changed_modules, is_first_behind_break, may_raise
+from graphmend.runtime.around import is_first_behind_break, may_raise, may_report
 from graphmend.runtime.calls import next_call, note_constants
 from graphmend.runtime.codec import encode_call
 from graphmend.runtime.defer import make_body
@@ -131,7 +131,7 @@ def _place(site: str, stops: bool) -> int:
     # In other operators, torch.cond for one, the effect would be lost.
     if not enclosing <= {_CHECKPOINT, "autograd.Function"} or (_CHECKPOINT in enclosing and runs_graphs_as_they_are()):
         return -1
-    if (stops and not may_raise()) or has_changed_modules() or is_first_behind_break():
+    if is_first_behind_break() or not (may_raise() if stops else may_report(site)):
         return -1
     return next_call(site)
 

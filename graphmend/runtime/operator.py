@@ -42,6 +42,11 @@ def register_body(site: str, body: Body) -> None:
     _bodies[site] = body
 
 
+def body_of(site: str) -> Body:
+    """What graphs mean by ``site``."""
+    return _bodies[site]
+
+
 def _kernel(_token: torch.Tensor, call: str, tensors: Sequence[torch.Tensor], ints: Sequence[int]) -> None:
     site, location, layout = call.split("\n", 2)
     body = _bodies.get(site)

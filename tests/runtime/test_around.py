@@ -6,6 +6,7 @@ import builtins
 import collections
 import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from runtime_helpers import Compiled, graphs_after, plain, see
 
 import graphmend
 
+log = logging.getLogger("user.around")
 X = torch.ones(3)
 SEEN: list[int] = []
 
@@ -28,6 +30,11 @@ def check(bad):
 @graphmend.effect
 def say(*args):
     print("said", *args)
+
+
+@graphmend.effect
+def inform():
+    log.warning("counted")
 
 
 class Counter:
@@ -237,6 +244,40 @@ def test_a_print_that_is_replaced(backend):
         return y
 
     assert see(Compiled(program, backend), X) == see(program, X)
+
+
+class Counted(logging.Filter):
+    """Puts into each record what the counter says when the record is made."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__()
+        self.counter = counter
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg += f" at {self.counter.n}"
+        return True
+
+
+@pytest.mark.parametrize("of_handler", [False, True], ids=["of the logger", "of a handler"])
+def test_filter_that_looks_at_what_is_changed(of_handler, backend):
+    def program(counter, x):
+        y = counter.count(x) * 2
+        inform()
+        return counter.count(y)
+
+    def seen_by(function):
+        counter = Counter()
+        handler = logging.NullHandler()
+        owner = handler if of_handler else log
+        owner.addFilter(Counted(counter))
+        log.addHandler(handler)
+        try:
+            return [see(function, counter, x) for x in (X, X + 1)]
+        finally:
+            log.removeHandler(handler)
+            log.filters.clear()
+
+    assert seen_by(Compiled(program, backend)) == seen_by(program)
 
 
 def test_message_after_a_change_of_an_object_stays_in_the_graph():
