@@ -305,7 +305,8 @@ class _Reader:
         )
 
     def trailing_attributes(self, blocks: Sequence[tuple[Sequence[ast.stmt], bool]]) -> list[ast.Attribute]:
-        """The attributes that every block assigns at its end."""
+        """The attributes that every block assigns at its end, of objects that are the same in all of them."""
+        own = {name for block, _ in blocks for name in _written_names(block)}
         found: list[dict[str, ast.Attribute]] = []
         for block, _ in blocks:
             ends: dict[str, ast.Attribute] = {}
@@ -319,7 +320,8 @@ class _Reader:
                     break
             found.append(ends)
         first = found[0]
-        return [first[key] for key in reversed(first) if all(key in each for each in found)]
+        shared = [first[key] for key in reversed(first) if all(key in each for each in found)]
+        return [each for each in shared if own.isdisjoint(accessed([each]).reads)]
 
     # ---------------------------------------------------------------- structure
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from graphmend.fixes.capture import Capturer, Context
 from graphmend.fixes.carry import is_path, root_of
 from graphmend.fixes.names import Scope, check_fresh, scope_of
+from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.site import Refused
 from graphmend.flow.values import ExternalName, Kind, ObjectMethod
 from graphmend.model.index import External, ModuleValue
@@ -195,6 +196,8 @@ class Observer:
     def _module_logger(self, node: ast.expr) -> str | None:
         """The module-level text that gives the logger in ``self.<attribute>``, if its class sets it to just that."""
         if not isinstance(node, ast.Attribute) or self.facts.value(node).classes > _LOGGER:
+            return None
+        if self.site.program.derived(Replacements).of_attribute(node.attr):
             return None
         owners = self.facts.value(node.value).classes
         texts = {self._attribute_text(cls, node.attr) if isinstance(cls, Class) else None for cls in owners}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphmend.findings import Applicability, Edit, Fix, NewName
 from graphmend.fixes.capture import Capture, Capturer, Context
@@ -25,6 +25,7 @@ from graphmend.fixes.outline_proof import proof_of
 from graphmend.fixes.site import Refused, Site
 from graphmend.fixes.style import style_of
 from graphmend.model.scopes import bound_names, walk_scope
+from graphmend.model.tree import walk
 from graphmend.source.edits import make_edit
 
 _LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
@@ -44,10 +45,13 @@ def split_plan(site: Site, transform: str) -> Fix | None:
     group = _group(site)
     if group is None:
         return None
-    observer = Observer(Capturer(site))
+    # What the call evaluates is evaluated whether the branch is taken or not, so it is proven where the branch begins.
+    observer = Observer(Capturer(replace(site, statement=group.branch, node=group.branch.test)))
     try:
         observer.block(group.messages, Context(conditional=True, early=False))
     except Refused:
+        return None
+    if not group.leading and any(_depends(each, group.branch) for each in observer.capturer.moved.captures.values()):
         return None
     moved = observer.capturer.moved
     check_handlers(site, [], moved.risks)
@@ -64,6 +68,14 @@ def split_plan(site: Site, transform: str) -> Fix | None:
     )
     names = (name,) if local is None else (local, name)
     return Fix(transform, Applicability.SAFE, proof_of(captures, raises=False), edits, names=names)
+
+
+def _depends(capture: Capture, branch: ast.If) -> bool:
+    """Whether an argument asks something of what the branch binds: another object, if the branch is not taken."""
+    if isinstance(capture.expression, ast.Name):
+        return False
+    names = {node.id for node in walk(capture.expression) if isinstance(node, ast.Name)}
+    return not names.isdisjoint(bound_names(branch.body))
 
 
 def _condition_name(site: Site, group: _Group) -> NewName | None:

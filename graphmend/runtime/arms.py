@@ -86,8 +86,8 @@ def leave_arms() -> None:
 def arms_change() -> bool:
     """Whether an arm that was traced is to change something that was there before the compiled frame.
 
-    An attribute that an object did not have does not count: it may be there earlier than in the program, where the
-    analysis has proven that nothing else looks (a lazy cache).
+    An attribute that an object did not have does not count, nor a tensor in one: it may be there earlier than in the
+    program, where the analysis has proven that nothing else looks (a lazy cache).
     """
     return _arms.change
 
@@ -207,6 +207,7 @@ def _what_shows_breaks() -> bool:
     from torch._dynamo import utils
     from torch._dynamo.exc import TorchDynamoException
     from torch._dynamo.side_effects import SideEffects
+    from torch._dynamo.variables import TensorVariable
     from torch._subclasses import fake_tensor
 
     run_node = getattr(utils, "run_node", None)
@@ -234,9 +235,10 @@ def _what_shows_breaks() -> bool:
         return mutation(self, item)
 
     @functools.wraps(store_attr)
-    def store(self: Any, item: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        _arms.change |= _in_arms() and item.mutation_type.scope == 0 and not _is_missing(item, name)
-        return store_attr(self, item, name, *args, **kwargs)
+    def store(self: Any, item: Any, name: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        is_cache = isinstance(value, TensorVariable) or _is_missing(item, name)
+        _arms.change |= _in_arms() and item.mutation_type.scope == 0 and not is_cache
+        return store_attr(self, item, name, value, *args, **kwargs)
 
     utils.run_node = run
     SideEffects.mutation = mutate  # type: ignore[method-assign, assignment]
