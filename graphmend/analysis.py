@@ -30,6 +30,7 @@ from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
+from graphmend.model.scopes import walk_scope
 from graphmend.regions.heirs import base_words
 from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import BranchMatch, CallMatch, Rule
@@ -51,7 +52,7 @@ class Lead:
     Args:
         finding: what is reported.
         start: offset of the statement that holds it.
-        end: end of that statement, its body included; a fix that touches it may change the plan.
+        end: end of what the plan depends on, at least of that statement; a fix that touches it may change the plan.
     """
 
     finding: Finding
@@ -179,7 +180,7 @@ class Analysis:
             if id(match) not in inside:
                 messages = [(site_of(message), message) for message in held.get(id(match), ())]
                 finding = self._finding(site_of(match), match, messages)
-                yield Lead(finding, *function.module.source.span(match.statement))
+                yield Lead(finding, *_planned_on(function, match))
 
     def _shown(self, module: Module, matches: Iterable[Match]) -> list[Match]:
         """The matches in a file that the settings let be reported."""
@@ -246,6 +247,14 @@ class Analysis:
             changes = "what an exception leaves behind, where a caller out of sight catches it inside the region"
             plan = replace(plan, applicability=Applicability.UNSAFE, changes=plan.changes or changes)
         return plan, None
+
+
+def _planned_on(function: Function, match: Match) -> tuple[int, int]:
+    """The range of what the plan of a match depends on: of an early return, what follows is the other side."""
+    start, end = function.module.source.span(match.statement)
+    if any(isinstance(node, ast.Return) for node in walk_scope([match.statement])):
+        end = function.module.source.span(function.node)[1]
+    return start, end
 
 
 @contextmanager
