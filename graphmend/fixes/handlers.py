@@ -20,8 +20,8 @@ from graphmend.obligations import Obligation
 _PROTOCOLS = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration", "GeneratorExit"})
 """Exceptions that Python itself catches, or makes others of, where it reads attributes and iterates."""
 _BROAD = frozenset({"Exception", "BaseException"})
-_OF_STREAMS = (OSError, UnicodeError)
-"""What writing to a stream fails with: it is closed, or cannot encode the text."""
+_OF_MESSAGES = (OSError, UnicodeError, Warning)
+"""What a message fails with: its stream is closed, or cannot encode the text, or a filter makes an error of a warning."""
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 
 
@@ -37,7 +37,7 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
         Refused: a known frame of the region may catch an exception of the text.
     """
     if not raised and not risks:
-        _check_streams(site)
+        _check_emission(site)
         return
     for each in raised:
         for definition in site.program.index.dotted(site.module, each):
@@ -70,16 +70,21 @@ def check_handlers(site: Site, raised: Sequence[ast.expr], risks: Sequence[tuple
                 raise Refused(Obligation.NO_CATCHING_HANDLER, reason, line if own else None)
 
 
-def _check_streams(site: Site) -> None:
-    """Refuse a message around which its own function handles what writing to a stream fails with."""
+def _check_emission(site: Site) -> None:
+    """Refuse a message around which its own function handles what a message fails with."""
     for parent, inside in _around(Place(frames_of(site.program).frame(site.function, site.facts), site.statement)):
         for handler in getattr(parent, "handlers", []) if inside == "body" else []:
             types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             for each in types:
-                found = map(_builtin, site.program.index.dotted(site.module, each)) if each is not None else ()
-                if any(known is not None and issubclass(known, _OF_STREAMS) for known in found):
-                    reason = f"`except {brief(handler.type)}` may be there for a message that cannot be written"
+                found = site.program.index.dotted(site.module, each) if each is not None else ()
+                if any(map(_is_of_messages, found)):
+                    reason = f"`except {brief(handler.type)}` may be there for a message that fails"
                     raise Refused(Obligation.NO_CATCHING_HANDLER, reason, handler.lineno)
+
+
+def _is_of_messages(definition: object) -> bool:
+    known = _builtin(definition)
+    return known is not None and (issubclass(known, _OF_MESSAGES) or known is ValueError)
 
 
 def _guards(place: Place, site: Site, raised: Sequence[ast.expr]) -> Iterator[tuple[int, str, bool]]:

@@ -155,15 +155,15 @@ class _Identity:
         return isinstance(node, ast.Subscript) and not self.frame.facts.value(node.value).is_tensor
 
     def refuse_kept_elsewhere(self) -> None:
-        """Refuse if the result ends up in an attribute whose tensor some file of the package changes in place."""
-        own = self.own
-        stored = {
-            target.attr
-            for node in walk_scope(self.site.function.body)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in own
-            for target in node.targets
-            if isinstance(target, ast.Attribute)
+        """Refuse if the result outlives the call in a global, or in an attribute that is asked or changed elsewhere."""
+        targets = [target for node in walk_scope(self.site.function.body) for target in self.targets_of(node)]
+        declared = {
+            name for node in walk_scope(self.site.function.body) if isinstance(node, ast.Global) for name in node.names
         }
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id in declared:
+                raise Refused(Obligation.IDENTITY, f"{_EXISTING}, and is kept in the global `{target.id}`", self.line)
+        stored = {target.attr for target in targets if isinstance(target, ast.Attribute)}
         place = Package(self.site.program, self.site.module).changed_in_place(sorted(stored)) if stored else None
         if place is not None:
             raise Refused(
@@ -171,6 +171,20 @@ class _Identity:
                 f"{_EXISTING}, and is kept in an attribute that {place} changes in place",
                 self.line,
             )
+        for node in self.site.module.nodes if stored else ():
+            if isinstance(node, ast.Compare) and _compares_objects(node):
+                if any(getattr(each, "attr", "") in stored for each in (node.left, *node.comparators)):
+                    reason = f"{_EXISTING}, and is kept in an attribute whose identity is asked for"
+                    raise Refused(Obligation.IDENTITY, reason, node.lineno)
+
+    def targets_of(self, node: ast.AST) -> list[ast.expr]:
+        """What a statement assigns the result to."""
+        if not isinstance(node, ast.Assign):
+            return []
+        value = node.value
+        named = isinstance(value, ast.Name) and value.id in self.own
+        itself = isinstance(value, ast.IfExp) and value.test is self.site.node
+        return node.targets if named or itself else []
 
     def has_alias(self, source: Source) -> bool:
         """Whether something else that is used after the branch may be the same object."""

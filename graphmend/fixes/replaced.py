@@ -67,9 +67,7 @@ class Replacements:
         """Whether some linted file may store an attribute of this name in an object other than ``self``, or by name."""
         known = self._stored_elsewhere.get(name)
         if known is None:
-            store = re.compile(
-                rf"(?<!\bself)\.{name}[ \t]*=(?!=)|(?:setattr|__dict__|vars)\b[^\n]*[\"']{name}[\"']"
-            )
+            store = re.compile(rf"(?<!\bself)\.{name}[ \t]*=(?!=)|(?:setattr|__dict__|vars)\b[^\n]*[\"']{name}[\"']")
             texts = (text for _, text in self.program.index.linted(()) if name in text)
             known = self._stored_elsewhere[name] = any(store.search(text) for text in texts)
         return known
