@@ -21,7 +21,7 @@ _PROTOCOLS = frozenset({"AttributeError", "StopIteration", "StopAsyncIteration",
 """Exceptions that Python itself catches, or makes others of, where it reads attributes and iterates."""
 _BROAD = frozenset({"Exception", "BaseException"})
 _OF_MESSAGES = (OSError, UnicodeError, Warning)
-"""What a message fails with: its stream is closed, or cannot encode the text, or a filter makes an error of a warning."""
+"""What a message fails with: a stream that is closed or cannot encode the text, a warning that a filter raises."""
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 
 

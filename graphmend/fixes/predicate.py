@@ -24,6 +24,8 @@ from graphmend.flow.frames import frames_of
 from graphmend.obligations import Obligation
 
 NAME = "predicate"
+_MOST_TESTS = 8
+"""All sides are evaluated; and Dynamo recurses too deeply with some twenty selections, one inside of the other."""
 
 
 def plan(site: Site, arguments: Mapping[str, object]) -> Fix | Refusal:
@@ -45,7 +47,11 @@ def _select(site: Site) -> Fix:
         raise Refused(
             Obligation.SUPPORTED_FORM, "the conditional expression is inside an f-string", site.statement.lineno
         )
-    conditions = {id(test): part_condition(site, style, test) for test in branch.choice.tests()}
+    tests = list(branch.choice.tests())
+    if len(tests) > _MOST_TESTS:
+        reason = f"{len(tests)} conditions would become as many selections, one inside of the other"
+        raise Refused(Obligation.SUPPORTED_FORM, reason, tests[_MOST_TESTS].lineno)
+    conditions = {id(test): part_condition(site, style, test) for test in tests}
     prover = Prover(site, branch)
     proofs = [Proof(Obligation.SUPPORTED_FORM.value, "statically", _form(branch))]
     proofs += prover.movable() + prover.bound()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,11 +40,15 @@ def may_report(site: str) -> bool:
     """Whether a message now is what it would be after the changes that wait for the end of the graph.
 
     Not if a module is to be changed, so that ``print``, say, is another function then, or if anything is, and something
-    of the program's own sees the message on its way and may look at that.
+    of the program's own sees the message on its way and may look at that. A warning that a filter turns into an
+    exception is no message.
     """
+    values = body_of(site).values()
+    if any(value is warnings for value in values) and any(action == "error" for action, *_ in warnings.filters):
+        return may_raise()
     changed = list(_changed(_output()))
     modules = any(isinstance(getattr(variable, "value", None), types.ModuleType) for variable in changed)
-    return not changed or not (modules or any(map(_is_watched, body_of(site).values())))
+    return not changed or not (modules or any(map(_is_watched, values)))
 
 
 @at_trace_time(otherwise=False)

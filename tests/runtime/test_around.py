@@ -7,6 +7,7 @@ import collections
 import contextlib
 import functools
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -276,6 +277,32 @@ def test_filter_that_looks_at_what_is_changed(of_handler, backend):
         finally:
             log.removeHandler(handler)
             log.filters.clear()
+
+    assert seen_by(Compiled(program, backend)) == seen_by(program)
+
+
+@graphmend.effect
+def warn(bad):
+    if bad:
+        warnings.warn("negative", RuntimeWarning, stacklevel=3)
+
+
+def test_warning_that_is_an_error(backend):
+    def program(counter, x):
+        y = counter.count(torch.sin(x))
+        warn((y < 0).any())
+        return y
+
+    def seen_by(function):
+        counter = Counter()
+
+        def strict(x):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", RuntimeWarning)
+                return function(counter, x)
+
+        seen = [see(strict, x) for x in (X, -X, X)]
+        return [(plain(each.value), repr(each.error)) for each in seen], counter.n
 
     assert seen_by(Compiled(program, backend)) == seen_by(program)
 
