@@ -6,6 +6,7 @@ tracing sees that this is the same; otherwise the branch runs as before.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
 from graphmend.findings import Applicability, Fix, Proof, Refusal
@@ -48,9 +49,10 @@ def _select(site: Site) -> Fix:
             Obligation.SUPPORTED_FORM, "the conditional expression is inside an f-string", site.statement.lineno
         )
     tests = list(branch.choice.tests())
-    if len(tests) > _MOST_TESTS:
-        reason = f"{len(tests)} conditions would become as many selections, one inside of the other"
-        raise Refused(Obligation.SUPPORTED_FORM, reason, tests[_MOST_TESTS].lineno)
+    chain = len(tests) + _conditions_before(site)
+    if chain > _MOST_TESTS:
+        reason = f"{chain} conditions would become as many selections, one inside of the other"
+        raise Refused(Obligation.SUPPORTED_FORM, reason, site.statement.lineno)
     conditions = {id(test): part_condition(site, style, test) for test in tests}
     prover = Prover(site, branch)
     proofs = [Proof(Obligation.SUPPORTED_FORM.value, "statically", _form(branch))]
@@ -64,6 +66,14 @@ def _select(site: Site) -> Fix:
     edits = (*runtime_name(site).edits, writer.edit())
     limits = "" if gradient.way else "where a gradient is needed"
     return Fix(NAME, Applicability.SAFE, tuple(proofs), edits, names=tuple(writer.names), limits=limits)
+
+
+def _conditions_before(site: Site) -> int:
+    """How many conditions of a chain of ``elif`` are asked before the site's."""
+    count, child = 0, site.statement
+    while isinstance(parent := site.parents.get(id(child)), ast.If) and parent.orelse == [child]:
+        count, child = count + 1, parent
+    return count
 
 
 def _form(branch: Branch) -> str:
