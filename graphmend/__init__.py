@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from graphmend.version import __version__
@@ -22,8 +24,9 @@ def __getattr__(name: str) -> Any:
     """Import the run-time package when one of its names is first asked for (PEP 562)."""
     if name not in _RUNTIME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from graphmend import runtime
-
-    value = getattr(runtime, name)
+    # The first use may be in a frame that Dynamo has left to Python: what is called from there is compiled.
+    dynamo = sys.modules.get("torch._dynamo")
+    load = importlib.import_module if dynamo is None else dynamo.disable(importlib.import_module)
+    value = getattr(load("graphmend.runtime"), name)
     globals()[name] = value
     return value

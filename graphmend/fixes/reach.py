@@ -182,13 +182,12 @@ class Reach:
                 and _last(node.func) in _SCRIPT_CALLS
                 and self._names(module, node.func) & SCRIPTERS
             ):
-                for scripted in self._functions(module, node.args[0]):
-                    self._mark(
-                        self._scripted,
-                        module,
-                        scripted,
-                        f"`torch.jit.script` compiles what calls it (line {node.lineno})",
-                    )
+                reason = f"`torch.jit.script` compiles what calls it (line {node.lineno})"
+                found = list(self._functions(module, node.args[0]))
+                for scripted in found:
+                    self._mark(self._scripted, module, scripted, reason)
+                if not found:
+                    self._mark_file(module, node.lineno)
             elif (
                 isinstance(node, ast.expr)
                 and _last(node) == "is_scripting"
@@ -202,6 +201,7 @@ class Reach:
                     self._mark(self._scripted, module, node, f"it is reached from the scripted function `{node.name}`")
                 elif names & _SCRIPT_MARKS:
                     self._mark_class(module, node.lineno, "its class has parts that are marked for TorchScript")
+        self._find_scripters(module)
         for cls in module.classes:
             if any(
                 isinstance(base, External) and base.name.startswith("torch.jit.Script")
@@ -209,6 +209,29 @@ class Reach:
             ):
                 for method in cls.methods.values():
                     self._mark(self._scripted, module, method.node, f"its class `{cls.name}` is a script module")
+
+    def _find_scripters(self, module: Module) -> None:
+        """The places where ``torch.jit.script`` is given another name, or is passed on."""
+        used: set[int] = set()
+        for node in module.nodes:
+            used.add(id(getattr(node, "func", None)))
+            for decorator in getattr(node, "decorator_list", ()):
+                used.add(id(decorator))
+        for node in module.nodes:
+            if (
+                isinstance(node, (ast.Name, ast.Attribute))
+                and isinstance(node.ctx, ast.Load)
+                and _last(node) in _SCRIPT_CALLS
+                and id(node) not in used
+                and self._names(module, node) & SCRIPTERS
+            ):
+                self._mark_file(module, node.lineno)
+
+    def _mark_file(self, module: Module, line: int) -> None:
+        """Mark all of a file in which something is scripted of which it is not known what it is."""
+        reason = f"`torch.jit.script` compiles something of this file that is not known (line {line})"
+        for function in module.functions:
+            self._scripted.setdefault(id(function.node), reason)
 
     def _mark_around(self, module: Module, node: ast.expr) -> None:
         reason = "code that calls it asks `torch.jit.is_scripting()`, so TorchScript compiles it at times"

@@ -15,6 +15,10 @@ COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.com
 DISABLERS = frozenset(
     {"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"}
 )
+OPAQUE = frozenset(
+    {"torch.library.custom_op", "torch.library.triton_op", "torch.library.impl", "torch.library.register_kernel"}
+)
+"""What they decorate is behind an operator, which Dynamo takes as a whole."""
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
 _COMPILE = re.compile(r"(?<![^\w.]re\.)\b(?:compile|optimize)\b")
@@ -58,8 +62,8 @@ def is_runtime(module: Module) -> bool:
 
 
 def is_cut(index: Index, function: Function) -> bool:
-    """Whether the function is outside every region: disabled, scripted, or the body of an effect."""
-    return bool(decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS))
+    """Whether the function is outside every region: disabled, scripted, or the body of an effect or of an operator."""
+    return bool(decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE))
 
 
 def is_module_class(index: Index, cls: Class) -> bool:

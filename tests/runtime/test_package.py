@@ -112,3 +112,30 @@ def test_a_second_process_finds_the_compiled_graphs(tmp_path):
     assert second["fxgraph_cache_hit"] >= 2
     assert "fxgraph_cache_miss" not in second
     assert "autograd_cache_miss" not in second
+
+
+FIRST_USE = """
+import torch
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import graphmend
+
+counter = CompileCounterWithBackend("eager")
+
+
+@torch.compile(backend=counter)
+def function(x):
+    for i in range(2):
+        if x.sum() > i:
+            continue
+        x = x * 2
+    return graphmend.select(x.sum() > 0.9, lambda: x * 2, lambda: x)
+
+
+function(torch.ones(3))
+print(counter.frame_count)
+"""
+
+
+def test_first_use_in_a_frame_that_is_left_to_python_compiles_nothing(tmp_path):
+    assert python(FIRST_USE, tmp_path) == "0\n"
