@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,19 @@ __all__ = ["__version__", "compile", "effect", "select"]
 _RUNTIME = frozenset({"compile", "effect", "select"})
 
 
+def _load() -> Any:
+    from graphmend import runtime
+
+    return runtime
+
+
 def __getattr__(name: str) -> Any:
     """Import the run-time package when one of its names is first asked for (PEP 562)."""
     if name not in _RUNTIME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # The first use may be in a frame that Dynamo has left to Python: what is called from there is compiled.
     dynamo = sys.modules.get("torch._dynamo")
-    load = importlib.import_module if dynamo is None else dynamo.disable(importlib.import_module)
-    value = getattr(load("graphmend.runtime"), name)
+    load = _load if dynamo is None else dynamo.disable(_load)
+    value = getattr(load(), name)
     globals()[name] = value
     return value
