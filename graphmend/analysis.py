@@ -244,7 +244,7 @@ class Analysis:
             return None, plan
         assumes = any(proof.how == "assumed" for proof in plan.proof)
         if assumes and self.config.assume_callers is AssumeCallers.NONE:
-            changes = "what an exception leaves behind, where a caller out of sight catches it inside the region"
+            changes = "what an exception leaves behind, where code out of sight writes into a tensor after it"
             plan = replace(plan, applicability=Applicability.UNSAFE, changes=plan.changes or changes)
         return plan, None
 

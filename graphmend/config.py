@@ -58,8 +58,8 @@ class OutputFormat(str, Enum):
 class AssumeCallers(str, Enum):
     """What is assumed of callers that are not in sight.
 
-    ``exception-leaves-region``: an exception that is raised in a compiled region is not caught inside it, and what the
-    region changed before is not relied upon. ``none``: nothing; fixes that need the assumption are unsafe.
+    ``exception-leaves-region``: no code out of sight writes, behind the place of an exception, into a tensor that
+    outlives the region. ``none``: nothing; fixes that need the assumption are unsafe.
     """
 
     EXCEPTION_LEAVES_REGION = "exception-leaves-region"

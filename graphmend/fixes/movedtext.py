@@ -159,7 +159,8 @@ def moved_text(
     if condition is not None:
         if opening:
             keyword_end, test_end = test_start, test_end + closing
-        lead = (not opening and source.text[keyword_end:test_start]) or " "
+        between = source.text[keyword_end:test_start]
+        lead = " " if opening or not between else between
         condition = f"({condition})" if opening and ("\n" in condition or "\r" in condition) else condition
         text = f"if{lead}{condition}{_spliced(site, test_end, end, spans)}"
     else:

@@ -197,7 +197,7 @@ class Observer:
         """The module-level text that gives the logger in ``self.<attribute>``, if its class sets it to just that."""
         if not isinstance(node, ast.Attribute) or self.facts.value(node).classes > _LOGGER:
             return None
-        if self.site.program.derived(Replacements).of_attribute(node.attr):
+        if self.site.program.derived(Replacements).sets(node.attr):
             return None
         owners = self.facts.value(node.value).classes
         texts = {self._attribute_text(cls, node.attr) if isinstance(cls, Class) else None for cls in owners}

@@ -25,10 +25,13 @@ _RAISING = {
     Obligation.NO_CATCHING_HANDLER: "nothing in the function or its known callers could act on the exception",
     Obligation.NO_EARLIER_MUTATION: "nothing visible is changed before it in the function or its known callers",
 }
+_UNSEEN = {
+    Obligation.NO_CATCHING_HANDLER: "inside of a handler that is not in sight the text runs in place, as before",
+    Obligation.NO_EARLIER_MUTATION: "where code that is not in sight has changed an object before, it does so, too",
+}
 _CALLERS = (
-    "an exception is assumed to leave the compiled region: state that callers out of sight changed inside it since its "
-    "entry is unspecified then, as with a captured assert; code that is not known is assumed to change nothing visible "
-    "and to return new tensors"
+    "an exception is assumed to leave the compiled region: memory that code out of sight writes behind it is "
+    "unspecified then, as with a captured assert; code that is not known is assumed to return new tensors"
 )
 
 
@@ -53,5 +56,6 @@ def proof_of(captures: Sequence[Capture], raises: bool) -> tuple[Proof, ...]:
         proof.append(Proof(Obligation.CARRIABLE_ARGUMENTS.value, _STATIC, "all arguments are tensors or plain values"))
     if raises:
         proof += [Proof(obligation.value, _STATIC, detail) for obligation, detail in _RAISING.items()]
+        proof += [Proof(obligation.value, _TRACED, detail) for obligation, detail in _UNSEEN.items()]
         proof.append(Proof(Obligation.NO_EARLIER_MUTATION.value, _ASSUMED, _CALLERS))
     return tuple(proof)

@@ -1,4 +1,4 @@
-"""Methods and functions that are replaced after they were defined: ``Model.check = safely(Model.check)``."""
+"""Methods, functions and attributes that are set from elsewhere: ``Model.check = safely(Model.check)``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Replacements:
         self._places: dict[Module, _Places] = {}
         self._own: dict[Module, frozenset[str]] = {}
         """The attributes that each file stores, as its text has it."""
-        self._stored_elsewhere: dict[str, bool] = {}
+        self._set_elsewhere: dict[str, bool] = {}
         self._storing: dict[str, list[str]] = {}
         """The files that store an attribute of something else than ``self``, by its name."""
         modules = program.index.modules().values()
@@ -63,13 +63,13 @@ class Replacements:
             self._known[function] = tuple(self._find(function)) if function.parent is None else ()
         return self._known[function]
 
-    def of_attribute(self, name: str) -> bool:
+    def sets(self, name: str) -> bool:
         """Whether some linted file may store an attribute of this name in an object other than ``self``, or by name."""
-        known = self._stored_elsewhere.get(name)
+        known = self._set_elsewhere.get(name)
         if known is None:
             store = re.compile(rf"(?<!\bself)\.{name}[ \t]*=(?!=)|(?:setattr|__dict__|vars)\b[^\n]*[\"']{name}[\"']")
             texts = (text for _, text in self.program.index.linted(()) if name in text)
-            known = self._stored_elsewhere[name] = any(store.search(text) for text in texts)
+            known = self._set_elsewhere[name] = any(store.search(text) for text in texts)
         return known
 
     def by_name(self, function: Function) -> Iterator[tuple[int, str]]:

@@ -68,6 +68,8 @@ def test_proof(path: Path) -> None:
     known = {obligation.value for obligation in TRANSFORMS["outline"].obligations}
     assert {proof.obligation for proof in check.proof} | {Obligation.SUPPORTED_FORM.value} == known
     assert {proof.how for proof in message.proof} <= {"statically", "at trace time"}
+    traced = {proof.obligation for proof in check.proof if proof.how == "at trace time"}
+    assert traced >= {Obligation.NO_CATCHING_HANDLER.value, Obligation.NO_EARLIER_MUTATION.value}
     (assumed,) = [proof for proof in check.proof if proof.how == "assumed"]
     assert "leave the compiled region" in assumed.detail
 
