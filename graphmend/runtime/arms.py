@@ -124,11 +124,14 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if not isinstance(operator, torch._ops.OpOverload):
             return operator(*args, **kwargs)
-        given = _named(operator, args, kwargs)
+        given, operands = _named(operator, args, kwargs), _tensors((args, kwargs))
         if _is_random(operator, given) or _writes_statistics(given) or _writes_elsewhere(operator, given):
             raise _ShowsError(f"{operator} in an arm of a selection")
+        if not all(known_true(tensor.numel() > 0) for tensor in operands):
+            # The largest of no elements is an error, of which fake tensors know nothing.
+            raise _ShowsError(f"{operator} in an arm of a selection may be given a tensor without elements")
         result = operator(*args, **kwargs)
-        _arms.steps.append(_Step(operator, _tensors((args, kwargs)), _tensors(result)))
+        _arms.steps.append(_Step(operator, operands, _tensors(result)))
         return result
 
 

@@ -446,6 +446,29 @@ def test_error_in_the_other_arm_never_shows_in_any_backend(backend):
     assert see(Compiled(function, backend), ONES) == see(function, ONES)
 
 
+@pytest.mark.parametrize(
+    "arm",
+    [
+        lambda y: y / y.max(),
+        lambda y: y - y.amax(0),
+        lambda y: y - y.min(1, keepdim=True).values,
+        lambda y: y - y.argmax(0),
+        lambda y: y * (y[:0].numel() + y[:0].max()),
+    ],
+)
+def test_what_fails_without_elements_only_runs_if_taken(arm, backend):
+    """Fake tensors have no values, so they do not know that a tensor without elements has no largest one."""
+
+    def function(x):
+        y = x * 3
+        return select(y.sum() == 0, lambda: y, lambda: arm(y))
+
+    compiled = Compiled(function, backend)
+    for rows in (0, 3, 4, 0):
+        x = torch.zeros(rows, 4)
+        assert see(compiled, x) == see(function, x)
+
+
 def test_errors_elsewhere_are_still_the_programs():
     select_first = Compiled(lambda x: select(positive(x), lambda: x * 2, lambda: x.view(7, 7)))
     select_first(ONES)
