@@ -58,6 +58,8 @@ _DTYPES = _names("""
     complex128 strided sparse_coo contiguous_format channels_last preserve_format
 """)
 
+_LOGGER = frozenset({ExternalName("logging.Logger")})
+
 
 class Certainty(IntEnum):
     """Whether a value can travel through a graph."""
@@ -89,11 +91,18 @@ class Carrier:
             return Certainty.NO
         if isinstance(node, ast.Call) and self.facts.value(node.func).targets & _UNCARRIED_RESULTS:
             return Certainty.NO
+        if self.is_logger(node):
+            return Certainty.YES
         if value.kinds == Kind.OBJECT and value.classes and all(self._is_enum(cls) for cls in value.classes):
             return Certainty.YES
         if ast.dump(node) in self._objects and not value.may(Kind.TENSOR | Kind.CONTAINER):
             return Certainty.NO
         return certainty_of(value)
+
+    def is_logger(self, node: ast.expr) -> bool:
+        """Whether an expression is a path to a logger, which travels by its name."""
+        value = self.facts.value(node)
+        return is_path(node) and value.kinds == Kind.OBJECT and value.classes == _LOGGER
 
     def _is_enum(self, cls: ClassRef) -> bool:
         chain = self._index.mro(cls) if isinstance(cls, Class) else (cls,)

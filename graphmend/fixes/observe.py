@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from graphmend.fixes.capture import Capturer, Context
 from graphmend.fixes.carry import is_path, root_of
 from graphmend.fixes.names import Scope, check_fresh, scope_of
-from graphmend.fixes.replaced import Replacements
 from graphmend.fixes.site import Refused
 from graphmend.flow.values import ExternalName, Kind, ObjectMethod
-from graphmend.model.index import External, ModuleValue
+from graphmend.model.index import External
 from graphmend.model.module import Class, Function
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
@@ -164,10 +163,8 @@ class Observer:
                 return
         elif kind == "log" and isinstance(func, ast.Attribute) and self._is_lookup(func.value):
             return
-        text = self._module_logger(func.value) if kind == "log" and isinstance(func, ast.Attribute) else None
-        if text is not None:
-            assert isinstance(func, ast.Attribute)
-            self.found.replaced.append((func.value, text))
+        if kind == "log" and isinstance(func, ast.Attribute) and self.capturer.carrier.is_logger(func.value):
+            self.capturer.expression(func.value, context)
             return
         what = ast.unparse(func.value if isinstance(func, ast.Attribute) else func)
         raise self.capturer.refuse(
@@ -192,63 +189,6 @@ class Observer:
             if not is_path(part) or not isinstance(root, ast.Name) or scope_of(self.site, root.id) is not Scope.GLOBAL:
                 return False
         return True
-
-    def _module_logger(self, node: ast.expr) -> str | None:
-        """The module-level text that gives the logger in ``self.<attribute>``, if its class sets it to just that."""
-        if not isinstance(node, ast.Attribute) or self.facts.value(node).classes > _LOGGER:
-            return None
-        if self.site.program.derived(Replacements).sets(node.attr):
-            return None
-        owners = self.facts.value(node.value).classes
-        texts = {self._attribute_text(cls, node.attr) if isinstance(cls, Class) else None for cls in owners}
-        return texts.pop() if len(texts) == 1 else None
-
-    def _attribute_text(self, cls: Class, attr: str) -> str | None:
-        index, module = self.site.program.index, self.site.module
-        values: list[ast.expr] = []
-        for base in index.mro(cls):
-            if not isinstance(base, Class):
-                continue
-            if base.module is not module:
-                if any(_writes(node, attr) for node in walk(base.node)):
-                    return None
-                continue
-            values += [base.values[attr]] if attr in base.values else []
-            for node in walk(base.node):
-                if isinstance(node, ast.Assign) and any(_writes(target, attr) for target in node.targets):
-                    values.append(node.value)
-                elif _writes(node, attr) and not any(_assigned_by(parent, node) for parent in walk(base.node)):
-                    return None
-        if len(values) != 1 or any(
-            _writes(node, attr) for node in module.nodes if not _inside_classes(module.classes, node)
-        ):
-            return None
-        value = values[0]
-        if isinstance(value, ast.Name) and self._is_module_logger(value):
-            return value.id
-        if (
-            isinstance(value, ast.Call)
-            and [d for d in index.dotted(module, value.func) if d != External("logging.getLogger")] == []
-        ):
-            constant = [
-                argument
-                for argument in value.args
-                if isinstance(argument, ast.Constant) or _is_name(argument, "__name__")
-            ]
-            if index.dotted(module, value.func) and len(constant) == len(value.args) == 1 and not value.keywords:
-                return ast.unparse(value)
-        return None
-
-    def _is_module_logger(self, node: ast.Name) -> bool:
-        definitions = self.site.program.index.dotted(self.site.module, node)
-        values = [
-            self.site.program.bindings.value_of(d.value, d.module) for d in definitions if isinstance(d, ModuleValue)
-        ]
-        return (
-            bool(values)
-            and len(values) == len(definitions)
-            and all(value.classes and value.classes <= _LOGGER for value in values)
-        )
 
     # ---------------------------------------------------------------- what a message may be given
 
@@ -412,19 +352,6 @@ def _only_fills(method: Function) -> bool:
 
 def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _writes(node: ast.AST, attr: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == attr and not isinstance(node.ctx, ast.Load)
-
-
-def _assigned_by(parent: ast.AST, node: ast.AST) -> bool:
-    return isinstance(parent, ast.Assign) and any(target is node for target in parent.targets)
-
-
-def _inside_classes(classes: Sequence[Class], node: ast.AST) -> bool:
-    line = getattr(node, "lineno", 0)
-    return any(cls.node.lineno <= line <= (cls.node.end_lineno or 0) for cls in classes)
 
 
 def _is_elif(statement: ast.If) -> bool:

@@ -42,7 +42,6 @@ class Replacements:
         self._places: dict[Module, _Places] = {}
         self._own: dict[Module, frozenset[str]] = {}
         """The attributes that each file stores, as its text has it."""
-        self._set_elsewhere: dict[str, bool] = {}
         self._storing: dict[str, list[str]] = {}
         """The files that store an attribute of something else than ``self``, by its name."""
         modules = program.index.modules().values()
@@ -62,15 +61,6 @@ class Replacements:
         if function not in self._known:
             self._known[function] = tuple(self._find(function)) if function.parent is None else ()
         return self._known[function]
-
-    def sets(self, name: str) -> bool:
-        """Whether some linted file may store an attribute of this name in an object other than ``self``, or by name."""
-        known = self._set_elsewhere.get(name)
-        if known is None:
-            store = re.compile(rf"(?<!\bself)\.{name}[ \t]*=(?!=)|(?:setattr|__dict__|vars)\b[^\n]*[\"']{name}[\"']")
-            texts = (text for _, text in self.program.index.linted(()) if name in text)
-            known = self._set_elsewhere[name] = any(store.search(text) for text in texts)
-        return known
 
     def by_name(self, function: Function) -> Iterator[tuple[int, str]]:
         """The calls of ``setattr`` in a method's file that may set it: not those on what is known to be another.

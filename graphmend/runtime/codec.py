@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import functools
 import importlib
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -146,9 +147,21 @@ def _encode_constant(value: Any) -> str | None:
         return _text("a", str(value))
     if isinstance(value, torch.device):
         return _text("v", str(value))
+    if isinstance(value, logging.Logger):
+        name = _logger_name(id(value))
+        return _text("l", name) if name else None
     if type(value) is complex:
         return _text("c", repr(value))
     return None
+
+
+@at_trace_time(otherwise="")
+def _logger_name(identity: int) -> str:
+    """The name by which ``logging.getLogger`` gives an object: Dynamo knows nothing of a logger but which one it is."""
+    if identity == id(logging.root):
+        return logging.root.name
+    known = list(logging.root.manager.loggerDict.items())
+    return next((name for name, logger in known if id(logger) == identity and _is_encodable(name)), "")
 
 
 @at_trace_time(otherwise=False)
@@ -266,4 +279,5 @@ _FROM_TEXT: dict[str, Callable[[str], Any]] = {
     "v": torch.device,
     "a": _torch_attribute,
     "e": _enum_member,
+    "l": logging.getLogger,
 }

@@ -628,3 +628,71 @@ def test_compilations_do_not_grow(backend):
         return x @ x
 
     assert graphs_after(function, [(torch.ones(n, n),) for n in range(2, 22)], backend=backend, dynamic=True) == 1
+
+
+# Loggers that a message takes along.
+
+
+@graphmend.effect
+def tell(logger):
+    logger.warning("told")
+
+
+class Told(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log = logging.getLogger("user.told")
+
+    def forward(self, x):
+        y = x * 2
+        tell(self.log)
+        return y + 1
+
+
+class _LoggerOfItsOwn(logging.Logger):
+    """As a library may have ``logging.setLoggerClass`` make."""
+
+
+def _made_by(kind: type[logging.Logger], name: str) -> logging.Logger:
+    before = logging.getLoggerClass()
+    logging.setLoggerClass(kind)
+    try:
+        return logging.getLogger(name)
+    finally:
+        logging.setLoggerClass(before)
+
+
+def test_a_logger_travels_by_its_name(backend):
+    module = Told()
+    compiled = Compiled(module, backend)
+    for logger in (
+        module.log,
+        logging.getLogger("user.told.else"),
+        _made_by(_LoggerOfItsOwn, "user.own"),
+    ):
+        module.log = logger
+        seen = see(compiled, X)
+        assert seen == see(module, X)
+        assert [record.name for record in seen.records] == [logger.name]
+    assert graphs_after(Told(), [(X,), (X,)]) == 1
+
+
+def test_the_root_logger_travels(caplog):
+    module = Told()
+    module.log = logging.getLogger()
+    Compiled(module)(X)
+    assert [record for record in caplog.record_tuples if record[0] == "root"] == [("root", logging.WARNING, "told")]
+
+
+@pytest.mark.parametrize("kind", [logging.Logger, lambda name: logging.LoggerAdapter(logging.getLogger("user"), {})])
+def test_what_get_logger_does_not_give_stays_itself(kind):
+    """Of the same name, but not the same: the graph breaks, as it did before."""
+    module = Told()
+    told: list[str] = []
+    stranger = kind("user.told")
+    (stranger.logger if isinstance(stranger, logging.LoggerAdapter) else stranger).addFilter(
+        lambda record: told.append(record.getMessage()) or False
+    )
+    module.log = stranger
+    Compiled(module)(X)
+    assert told == ["told"]
