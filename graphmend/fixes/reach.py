@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import partial
+from typing import TypeGuard
 
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.program import Program
 from graphmend.model.index import External
-from graphmend.model.module import Class, Function, Module
+from graphmend.model.module import Class, Function, ImportBinding, Module
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
 from graphmend.regions.entries import SCRIPTERS, is_runtime
@@ -51,7 +54,8 @@ _AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.funct
 _CACHES = frozenset({"functools.lru_cache", "functools.cache", "functools.cached_property"})
 _CACHE_WORDS = ("lru_cache", "functools.cache", "import cache", "cached_property")
 
-_DEF = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEF = (*_NAMED, ast.Lambda)
 
 
 class Reach:
@@ -182,10 +186,10 @@ class Reach:
                 and _last(node.func) in _SCRIPT_CALLS
                 and self._names(module, node.func) & SCRIPTERS
             ):
-                reason = f"`torch.jit.script` compiles what calls it (line {node.lineno})"
-                found = list(self._functions(module, node.args[0]))
-                for scripted in found:
-                    self._mark(self._scripted, module, scripted, reason)
+                reason = f"`torch.jit.script` compiles what calls it ({module.path}:{node.lineno})"
+                found = self._made(module, node.args[0])
+                for owner, scripted in found:
+                    self._mark(self._scripted, owner, scripted, reason)
                 if not found:
                     self._mark_file(module, node.lineno)
             elif (
@@ -228,10 +232,22 @@ class Reach:
                 self._mark_file(module, node.lineno)
 
     def _mark_file(self, module: Module, line: int) -> None:
-        """Mark all of a file in which something is scripted of which it is not known what it is."""
-        reason = f"`torch.jit.script` compiles something of this file that is not known (line {line})"
-        for function in module.functions:
-            self._scripted.setdefault(id(function.node), reason)
+        """Mark all of a file in which something is scripted that is not known, and all of what it imports."""
+        place = f"{module.path}:{line}"
+        reason = f"`torch.jit.script` compiles something that is not known ({place})"
+        for each in {module, *self._imported(module)}:
+            for function in each.functions:
+                self._scripted.setdefault(id(function.node), reason)
+
+    def _imported(self, module: Module) -> Iterator[Module]:
+        """The linted files from which a file imports something."""
+        for bindings in module.bindings.values():
+            for binding in bindings:
+                for found in self.program.index.resolve(binding.target) if isinstance(binding, ImportBinding) else ():
+                    if isinstance(found, (Function, Class)):
+                        yield found.module
+                    elif isinstance(found, Module):
+                        yield found
 
     def _mark_around(self, module: Module, node: ast.expr) -> None:
         reason = "code that calls it asks `torch.jit.is_scripting()`, so TorchScript compiles it at times"
@@ -289,6 +305,60 @@ class Reach:
                 for element in elements:
                     yield from self._functions(module, element)
 
+    def _made(self, module: Module, expression: ast.expr) -> list[tuple[Module, ast.AST]]:
+        """The functions that run if what an expression stands for is called, each with its file.
+
+        They are followed through assignments, calls of methods (``Net().eval()``), what functions return, and the
+        arguments that callers give.
+        """
+        found: list[tuple[Module, ast.AST]] = []
+        seen: set[int] = set()
+        pending = [(module, expression)]
+        while pending:
+            owner, node = pending.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, ast.Lambda):
+                found.append((owner, node))
+            elif isinstance(node, (ast.Name, ast.Attribute)):
+                found += [(function.module, function.node) for function in self._called(owner, node)]
+            pending += self._sources(owner, node)
+            if isinstance(node, ast.Name):
+                found += [(owner, each) for each in owner.nodes if isinstance(each, _NAMED) and each.name == node.id]
+        return found
+
+    def _sources(self, module: Module, node: ast.expr) -> Iterator[tuple[Module, ast.expr]]:
+        """The expressions from which a value may come."""
+        match node:
+            case ast.Call(func=func, args=arguments, keywords=keywords):
+                yield from ((module, each) for each in (func, *arguments, *(keyword.value for keyword in keywords)))
+                for function in self._called(module, func):
+                    returns = (each.value for each in walk(function.node) if isinstance(each, ast.Return))
+                    yield from ((function.module, value) for value in returns if value is not None)
+            case ast.Attribute(value=value) | ast.Subscript(value=value):
+                yield module, value
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                yield from ((module, each) for each in elements)
+            case ast.Name(id=name):
+                yield from ((module, each.value) for each in module.nodes if _binds(each, name) and each.value)
+                yield from self._given(module, name, node.lineno)
+
+    def _given(self, module: Module, name: str, line: int) -> Iterator[tuple[Module, ast.expr]]:
+        """What the linted files give the functions around a line for a parameter."""
+        for function in module.functions:
+            names = [parameter.arg for parameter in function.parameters]
+            if name not in names or not function.line <= line <= (function.node.end_lineno or 0):
+                continue
+            at = names.index(name) - (function.owner is not None)
+            calls = re.compile(rf"\b{function.name}\s*\(")
+            self.program.index.load_where(partial(_holds, calls))
+            for other in self.program.index.modules().values():
+                for node in other.nodes if _holds(calls, other.source.text) else ():
+                    if isinstance(node, ast.Call) and _last(node.func) == function.name:
+                        yield from ((other, each) for each in node.args[at : at + 1])
+                        yield from ((other, each.value) for each in node.keywords if each.arg == name)
+
     def _called(self, module: Module, callee: ast.expr) -> Iterator[Function]:
         for definition in self.program.index.dotted(module, callee):
             if isinstance(definition, Function):
@@ -332,6 +402,17 @@ class Reach:
 def reach_of(program: Program) -> Reach:
     """The reach of a program, computed when it is first asked for; it lives as long as the program does."""
     return program.derived(Reach)
+
+
+def _binds(node: ast.AST, name: str) -> TypeGuard[ast.Assign | ast.AnnAssign | ast.NamedExpr]:
+    """Whether a node gives a name the value of an expression."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    bound = isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+    return bound and any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _holds(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text) is not None
 
 
 def _last(node: ast.AST) -> str:
