@@ -122,6 +122,17 @@ class Core(torch.nn.Module):
     assert finding.refusal.obligation == "no-catching-handler"
 
 
+def test_nothing_is_fixed_in_a_package_that_torchscript_compiles(package: Path) -> None:
+    (package / "model.py").write_text(
+        MODEL.replace('            raise ValueError("too large")\n', "            y = y * 2\n        print(y)\n")
+    )
+    settings = replace(default_config(Path.cwd().as_posix()), torchscript=("pkg",))
+    report = lint("pkg", fix=True, config=settings)
+    assert report.fixed == ()
+    refused = {finding.rule: finding.refusal.obligation for finding in report.findings if finding.refusal}
+    assert refused == dict.fromkeys(("GM101", "GM301", "GM302"), "not-scripted")
+
+
 def test_fixes_of_several_files(package: Path) -> None:
     report = lint("pkg", fix=True)
     assert not report.findings

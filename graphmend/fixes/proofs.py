@@ -9,7 +9,7 @@ from graphmend.findings import Proof
 from graphmend.fixes.arms import Arm, Branch, Outcome
 from graphmend.fixes.carry import is_path
 from graphmend.fixes.lazy import Licence, find_licences
-from graphmend.fixes.reach import reach_of
+from graphmend.fixes.reach import check_scripted
 from graphmend.fixes.site import Refused, Site
 from graphmend.flow.effects import IMPURE, Effect, effects_of
 from graphmend.flow.frames import Frame, frames_of
@@ -46,7 +46,7 @@ class Prover:
 
     def movable(self) -> list[Proof]:
         """The arms' text means the same inside a nested function that is called at once."""
-        self.refuse_scripted()
+        check_scripted(self.site, "a selection", self.line)
         for node in walk_scope(self.site.function.body):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 names = {
@@ -70,12 +70,6 @@ class Prover:
             "so that names have the values they had"
         )
         return [Proof(Obligation.MOVABLE_TEXT.value, _STATIC, detail)]
-
-    def refuse_scripted(self) -> None:
-        """Refuse where TorchScript may compile the function."""
-        reason = reach_of(self.site.program).scripted(self.site.function)
-        if reason:
-            raise Refused(Obligation.NOT_SCRIPTED, f"TorchScript cannot compile a selection, and {reason}", self.line)
 
     def movable_node(self, node: ast.AST) -> None:
         """Refuse a node that means something else inside another function."""

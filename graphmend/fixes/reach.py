@@ -47,7 +47,7 @@ _ARM_WORDS = (
     ),
 )
 _SCRIPT_WORDS = tuple(f"jit.{name}" for name in (*_SCRIPT_CALLS, "is_scripting", "unused", "ignore", "Script"))
-_SCRIPT_IMPORTS = ("from torch.jit import", "from torch import jit")
+_SCRIPT_IMPORTS = ("from torch.jit import", "from torch import jit", "torch.jit as ")
 _SCRIPT_MARKS = frozenset({"torch.jit.unused", "torch.jit.ignore", "torch.jit.export"})
 _AUTOGRAD_FUNCTION = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 
@@ -179,11 +179,12 @@ class Reach:
     # ---------------------------------------------------------------- TorchScript
 
     def _find_scripted(self, module: Module) -> None:
+        calls = _script_calls(module)
         for node in module.nodes:
             if (
                 isinstance(node, ast.Call)
                 and node.args
-                and _last(node.func) in _SCRIPT_CALLS
+                and _last(node.func) in calls
                 and self._names(module, node.func) & SCRIPTERS
             ):
                 reason = f"`torch.jit.script` compiles what calls it ({module.path}:{node.lineno})"
@@ -216,7 +217,7 @@ class Reach:
 
     def _find_scripters(self, module: Module) -> None:
         """The places where ``torch.jit.script`` is given another name, or is passed on."""
-        used: set[int] = set()
+        calls, used = _script_calls(module), set[int]()
         for node in module.nodes:
             used.add(id(getattr(node, "func", None)))
             for decorator in getattr(node, "decorator_list", ()):
@@ -225,7 +226,7 @@ class Reach:
             if (
                 isinstance(node, (ast.Name, ast.Attribute))
                 and isinstance(node.ctx, ast.Load)
-                and _last(node) in _SCRIPT_CALLS
+                and _last(node) in calls
                 and id(node) not in used
                 and self._names(module, node) & SCRIPTERS
             ):
@@ -411,6 +412,16 @@ def _binds(node: ast.AST, name: str) -> TypeGuard[ast.Assign | ast.AnnAssign | a
     return bound and any(isinstance(target, ast.Name) and target.id == name for target in targets)
 
 
+def _script_calls(module: Module) -> set[str]:
+    """The names by which a file may call what scripts."""
+    imported = {
+        name
+        for name, bindings in module.bindings.items()
+        if any(isinstance(binding, ImportBinding) and binding.target in SCRIPTERS for binding in bindings)
+    }
+    return imported | _SCRIPT_CALLS
+
+
 def _holds(pattern: re.Pattern[str], text: str) -> bool:
     return pattern.search(text) is not None
 
@@ -420,18 +431,32 @@ def _last(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def check_scripted(site: Site, emitted: str, line: int | None = None) -> None:
+    """Refuse code that TorchScript may compile.
+
+    Args:
+        site: the place.
+        emitted: what it could not compile.
+        line: the line that the refusal points at.
+
+    Raises:
+        Refused: it may.
+    """
+    reason = reach_of(site.program).scripted(site.function)
+    if any(f"{site.module.name}.".startswith(f"{name}.") for name in site.torchscript):
+        reason = "the configuration says that it may compile this file"
+    if reason:
+        raise Refused(Obligation.NOT_SCRIPTED, f"TorchScript cannot compile {emitted}, and {reason}", line)
+
+
 def check_runner(site: Site) -> None:
     """Refuse code that TorchScript compiles or that runs as an arm of a selection.
 
     Raises:
         Refused: the function is one of these, or is called from one.
     """
+    check_scripted(site, "the call of an effect")
     reach = reach_of(site.program)
-    if any(f"{site.module.name}.".startswith(f"{name}.") for name in site.torchscript):
-        raise Refused(Obligation.NOT_SCRIPTED, "the configuration says that TorchScript may compile this file")
-    reason = reach.scripted(site.function)
-    if reason:
-        raise Refused(Obligation.NOT_SCRIPTED, f"TorchScript cannot compile the call of an effect, and {reason}")
     reason = reach.arm(site.function)
     if reason:
         raise Refused(Obligation.NOT_IN_ARM, f"an effect would run whether or not its arm is taken: {reason}")

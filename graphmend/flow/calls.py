@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
 
+_NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
+
 
 class Calls:
     """The calls of a program."""
@@ -230,4 +232,6 @@ class Calls:
                     values[name] = declared
             if declared.kinds != Kind.UNKNOWN and values[name].kinds & Kind.UNKNOWN:
                 values[name] = join(declared, values[name].without(Kind.UNKNOWN))
+            if declared.only(_NUMBERS | Kind.NONE) and values[name].may(_NUMBERS) and values[name].may(Kind.TENSOR):
+                values[name] = values[name].guess()  # one of the values of a dictionary, say, and hardly a tensor
         return values
