@@ -133,6 +133,17 @@ def test_nothing_is_fixed_in_a_package_that_torchscript_compiles(package: Path) 
     assert refused == dict.fromkeys(("GM101", "GM301", "GM302"), "not-scripted")
 
 
+@pytest.mark.parametrize(
+    ("use", "obligation"),
+    [("torch.jit.script(Model().eval())", "not-scripted"), ("torch.cond(p, Model(), abs, (x,))", "not-in-arm")],
+)
+def test_a_refusal_names_the_file_that_is_the_reason(package: Path, use: str, obligation: str) -> None:
+    (package / "export.py").write_text(f"import torch\n\nfrom .model import Model\n\nused = {use}\n")
+    refusals = [finding.refusal for finding in lint("pkg").findings]
+    assert {refusal.obligation for refusal in refusals if refusal} == {obligation}
+    assert all(refusal is not None and "pkg/export.py:5" in refusal.reason for refusal in refusals)
+
+
 def test_fixes_of_several_files(package: Path) -> None:
     report = lint("pkg", fix=True)
     assert not report.findings

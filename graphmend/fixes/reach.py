@@ -119,12 +119,12 @@ class Reach:
                 taker = self._takes_arms(module, node.func)
                 if taker:
                     for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                        for arm in self._functions(module, argument):
+                        for owner, arm in self._functions(module, argument):
                             self._mark(
                                 self._arms,
-                                module,
+                                owner,
                                 arm,
-                                f"it is reached from a function that `{taker}` runs (line {node.lineno})",
+                                f"it is reached from a function that `{taker}` runs ({module.path}:{node.lineno})",
                             )
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 for decorator in node.decorator_list:
@@ -146,8 +146,8 @@ class Reach:
                 for name in sorted({name for each in made for name in self._names(module, each)} & _CACHES):
                     self._mark(self._cached, module, node, f"`{name}` keeps the result of `{node.name}`")
             elif isinstance(node, ast.Call) and node.args and self._names(module, node.func) & _CACHES:
-                for function in self._functions(module, node.args[0]):
-                    self._mark(self._cached, module, function, f"its result is kept (line {node.lineno})")
+                for owner, function in self._functions(module, node.args[0]):
+                    self._mark(self._cached, owner, function, f"its result is kept ({module.path}:{node.lineno})")
 
     def _takes_arms(self, module: Module, callee: ast.expr) -> str:
         name = _last(callee)
@@ -282,29 +282,31 @@ class Reach:
                 elif isinstance(call, _DEF) and call is not node:
                     stack.append((owner, call))
 
-    def _functions(self, module: Module, expression: ast.expr) -> Iterator[ast.AST]:
-        """The functions that an expression may stand for."""
+    def _functions(self, module: Module, expression: ast.expr) -> Iterator[tuple[Module, ast.AST]]:
+        """The functions that an expression names, itself or in its parts, each with its file."""
+        yield from self._named(module, expression)
         match expression:
-            case ast.Lambda():
-                yield expression
-            case ast.Name(id=name):
-                for function in self._called(module, expression):
-                    yield function.node
-                for node in module.nodes:
-                    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-                        yield node
-                    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-                        if any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
-                            yield node.value
-            case ast.Attribute():
-                for function in self._called(module, expression):
-                    yield function.node
             case ast.Call(args=arguments):  # functools.partial, a constructor
                 for each in (*arguments, expression.func):
                     yield from self._functions(module, each)
             case ast.List(elts=elements) | ast.Tuple(elts=elements):
                 for element in elements:
                     yield from self._functions(module, element)
+
+    def _named(self, module: Module, node: ast.expr) -> Iterator[tuple[Module, ast.AST]]:
+        """The functions that a lambda, a name or an attribute stands for, each with its file."""
+        match node:
+            case ast.Lambda():
+                yield module, node
+            case ast.Name(id=name):
+                yield from ((function.module, function.node) for function in self._called(module, node))
+                for each in module.nodes:
+                    if isinstance(each, _NAMED) and each.name == name:
+                        yield module, each
+                    elif isinstance(each, ast.Assign) and isinstance(each.value, ast.Lambda) and _binds(each, name):
+                        yield module, each.value
+            case ast.Attribute():
+                yield from ((function.module, function.node) for function in self._called(module, node))
 
     def _made(self, module: Module, expression: ast.expr) -> list[tuple[Module, ast.AST]]:
         """The functions that run if what an expression stands for is called, each with its file.
@@ -320,13 +322,8 @@ class Reach:
             if id(node) in seen:
                 continue
             seen.add(id(node))
-            if isinstance(node, ast.Lambda):
-                found.append((owner, node))
-            elif isinstance(node, (ast.Name, ast.Attribute)):
-                found += [(function.module, function.node) for function in self._called(owner, node)]
+            found += self._named(owner, node)
             pending += self._sources(owner, node)
-            if isinstance(node, ast.Name):
-                found += [(owner, each) for each in owner.nodes if isinstance(each, _NAMED) and each.name == node.id]
         return found
 
     def _sources(self, module: Module, node: ast.expr) -> Iterator[tuple[Module, ast.expr]]:
