@@ -101,6 +101,7 @@ class Calls:
     ) -> Value:
         receiver = instance(cls)
         if isinstance(cls, ExternalName):
+            self.program.note(interpreter.function, ObjectMethod(cls.name, "__call__", receiver))
             if cls.name in self.program.torch.module_containers and callee.element is not None:
                 value = arguments[0] if arguments else UNKNOWN
                 stages = callee.items or (callee.element,)

@@ -81,6 +81,9 @@ class Python:
     instances: dict[str, str]
     readers: frozenset[str]
     writers: frozenset[str]
+    draws: frozenset[str]
+    numpy_plain: frozenset[str]
+    numpy_elementwise: frozenset[str]
 
     def is_pure(self, dotted: str) -> bool:
         """Whether calling the function has no effect."""
@@ -146,4 +149,7 @@ def python() -> Python:
         data["instances"],
         frozenset(data["readers"]),
         frozenset(data["writers"]),
+        frozenset(data["draws"]),
+        frozenset(data["numpy"]["plain"]),
+        frozenset(data["numpy"]["elementwise"]),
     )
