@@ -325,7 +325,8 @@ def _branch_around(match: Match, parents: Mapping[int, ast.AST], branches: Mappi
 def _one_each(matches: Iterable[Match], least: Confidence) -> list[Match]:
     """One graph break a statement: one that may be mended, or else the one that is evaluated first.
 
-    What else breaks in a statement shows by itself once that is mended. Rules without graph breaks stand for themselves.
+    What else breaks in a statement shows by itself once that is mended. Rules that name no graph break stand for
+    themselves.
 
     Args:
         matches: all that was found in a function.

@@ -228,6 +228,7 @@ class Interpreter:
                 if handler.name:
                     env[handler.name] = STATIC
             case Case(case=case, statement=statement):
+                self.reach(statement)
                 self.bind_pattern(case.pattern, self.asked(self.eval_again(statement.subject, env)), env)
 
     def _execute_definition(

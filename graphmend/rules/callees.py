@@ -96,7 +96,8 @@ def certainty_of_call(match: CallMatch, program: Program, facts: Facts, call: as
     certainty = Confidence.HIGH if sure else Confidence.MEDIUM
     shift = 1 if all(isinstance(each, TensorMethod) for each in taken) else 0
     for argument in match.given:
-        found = _given(argument, facts, call, shift)
+        meant = _integers(argument, program, taken) if argument.integers else [argument]
+        found = surest(_given(each, facts, call, shift) for each in meant)
         if found is None:
             return None
         certainty = least(certainty, found)
@@ -108,6 +109,18 @@ def certainty_of_call(match: CallMatch, program: Program, facts: Facts, call: as
 def _given(argument: Argument, facts: Facts, call: ast.Call, shift: int) -> Confidence | None:
     """How certain it is that one of the arguments that are meant is what it has to be."""
     return surest(holds(facts, node, argument.facts) for node in _nodes(argument, call, shift))
+
+
+def _integers(argument: Argument, program: Program, called: Sequence[Target]) -> list[Argument]:
+    """The arguments that torch takes as whole numbers, one by one."""
+    names = {name.rpartition(".")[2] for each in called for name in target_names(each)}
+    return [
+        Argument(
+            argument.facts, parameter.position if parameter.position >= 0 else None, parameter.onwards, parameter.name
+        )
+        for name in sorted(names)
+        for parameter in program.torch.integers.get(name, ())
+    ]
 
 
 def _nodes(argument: Argument, call: ast.Call, shift: int) -> list[ast.expr]:

@@ -288,8 +288,8 @@ class _Reader:
 
 def _argument(selector: str, facts: tuple[str, ...]) -> Argument:
     """A condition on arguments, from how a pack names them (:data:`graphmend.rules.schema.ARGUMENT`)."""
-    if selector == "any":
-        return Argument(facts, any=True)
+    if selector in ("any", "integers"):
+        return Argument(facts, any=selector == "any", integers=selector == "integers")
     position, _, name = selector.partition(":")
     if not position[0].isdigit():
         return Argument(facts, name=position)

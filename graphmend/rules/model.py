@@ -44,6 +44,7 @@ class Argument:
         onwards: whether the arguments behind it are meant as well.
         name: the keyword.
         any: whether every argument is meant.
+        integers: whether the arguments are meant that torch takes as whole numbers.
     """
 
     facts: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Argument:
     onwards: bool = False
     name: str = ""
     any: bool = False
+    integers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,9 @@ _qualified = Text(pattern=QUALIFIED, what="a qualified name like `warnings.warn`
 _ids = ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`"))
 _line = Text()
 _facts = ListOf(Text(choices=FACTS), or_single=True)
-_argument = "an argument: `any`, a position like `0`, those from one on like `1+`, a keyword, or both like `1:dim`"
+_argument = (
+    "an argument: `any`, a position like `0`, those from one on like `1+`, a keyword, both like `1:dim`, or `integers`"
+)
 
 BRANCH = Record(
     {
@@ -157,7 +159,8 @@ CALL = Record(
         "disabled": Field(Truth(), "What is called is excluded from compilation (`torch.compiler.disable`)."),
         "given": Field(
             Free(ARGUMENT, _argument, _facts),
-            "Facts, one of which must hold of an argument; the receiver of a tensor's method is at position 0.",
+            "Facts, one of which must hold of an argument: `any`, by position (a tensor's method has the tensor at 0), by"
+            " keyword, or `integers` for those that torch takes as whole numbers.",
         ),
         "without": Field(
             ListOf(Text(pattern=ARGUMENT, what=_argument), or_single=True), "Arguments that must not be given."
