@@ -92,7 +92,7 @@ def test_everything_in_a_pack_reaches_its_rule() -> None:
     assert (first.bad, first.fixed, first.ok, first.line) == ("dump()  # ACME7\n", "dumped()\n", None, 25)
     assert (second.bad, second.fixed, second.ok) == (None, None, "pass\n")
     assert call.source == ("own.yaml", 2)
-    assert pattern.match == PatternMatch("acme.choose($P, $A, $...REST)", (("P", "tensor"), ("A", "static")))
+    assert pattern.match == PatternMatch("acme.choose($P, $A, $...REST)", (("P", ("tensor",)), ("A", ("static",))))
     assert pattern.fix is not None
     assert (pattern.fix.transform, pattern.fix.replace) == (None, "torch.where($P, $A, $A)")
     assert branch.match == BranchMatch(frozenset({"while"}), ("tensor",), frozenset({"other"}))

@@ -31,6 +31,8 @@ _NO_NUMBERS = frozenset(
     }
 )
 """Parameters that are whole numbers for the schema alone, or that nobody computes from data."""
+_MAKERS = frozenset({"tensor", "as_tensor", "scalar_tensor"})
+"""They take numbers and tensors alike; only TorchScript's overloads say otherwise."""
 _BACKENDS = ("cudnn_", "miopen_", "mkldnn_", "quantized_", "fused_", "fbgemm_", "native_", "fake_quantize_")
 HEAD = """\
 # Arguments that torch takes as whole numbers or lists of such: name and position (the receiver of a method being 0);
@@ -79,8 +81,10 @@ def _is_of_tensors(schema: torch.FunctionSchema) -> bool:
 
 
 def _is_public(name: str) -> bool:
-    return not name.startswith(_BACKENDS) and any(
-        hasattr(owner, name) for owner in (torch, torch.Tensor, torch.nn.functional)
+    return (
+        name not in _MAKERS
+        and not name.startswith(_BACKENDS)
+        and any(hasattr(owner, name) for owner in (torch, torch.Tensor, torch.nn.functional))
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from graphmend.findings import Confidence
 from graphmend.flow.interpreter import Facts
+from graphmend.flow.library import ARRAY
 from graphmend.flow.program import Program
 from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value, ordered
 from graphmend.model.module import Class, Function, Module
@@ -14,8 +15,13 @@ from graphmend.regions.entries import DISABLED, DISABLERS, decorator_names
 from graphmend.rules.holds import holds, least, surest
 from graphmend.rules.model import Argument, CallMatch, Rule
 
-_TENSOR, _LIST = "torch.Tensor", "list"
-_KINDS_OF_OWNERS = {_TENSOR: "tensor", _LIST: "container"}
+_TENSOR = "torch.Tensor"
+_FACTS_OF = {
+    _TENSOR: {"tensor", "data"},
+    ARRAY: {"numpy-number", "numpy-unknown", "data"},
+    "list": {"container", "holds-tensor"},
+}
+"""The facts that hold of what has the methods of a class."""
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter"})
 
 
@@ -59,7 +65,7 @@ def takes_name(match: CallMatch, name: str) -> bool:
     if match.takes_function(name):
         return True
     owner, _, method = name.rpartition(".")
-    owns = owner in match.receivers or _KINDS_OF_OWNERS.get(owner, owner) in match.receivers
+    owns = owner in match.receivers or not _FACTS_OF.get(owner, set()).isdisjoint(match.receivers)
     return bool(match.methods) and owns and match.takes_method(method)
 
 
@@ -94,6 +100,11 @@ def certainty_of_call(match: CallMatch, program: Program, facts: Facts, call: as
         return None
     sure = len(taken) == len(called) and not value.may(Kind.UNKNOWN) and not value.inferred
     certainty = Confidence.HIGH if sure else Confidence.MEDIUM
+    if match.methods and not match.functions and isinstance(call.func, ast.Attribute):
+        facts_of_owner = [each for each in match.receivers if "." not in each]
+        owns = holds(facts, call.func.value, facts_of_owner) if facts_of_owner else certainty
+        if owns is None:
+            return None
     shift = 1 if all(isinstance(each, TensorMethod) for each in taken) else 0
     for argument in match.given:
         meant = _integers(argument, program, taken) if argument.integers else [argument]

@@ -44,7 +44,12 @@ def questions(node: ast.AST, module: Module, tested: frozenset[int]) -> Iterator
         case ast.While(test=test):
             yield Question("while", test, tuple(test_leaves(test)))
         case ast.Assert(test=test, msg=message):
-            yield Question("assert", test, tuple(test_leaves(test)), _is_captured(test, message))
+            captured = _captured(test) if message is None or _is_constant_text(message) else None
+            rest = tuple(leaf for leaf in test_leaves(test) if leaf is not captured)
+            if rest:
+                yield Question("assert", test, rest)
+            if captured is not None:
+                yield Question("assert", test, (captured,), captured=True)
         case ast.Match(subject=subject, cases=cases):
             if any(_compares(case.pattern) for case in cases):
                 yield Question("match", subject, (subject,))
@@ -115,14 +120,17 @@ def test_leaves(test: ast.expr) -> Iterator[ast.expr]:
             yield test
 
 
-def _is_captured(test: ast.expr, message: ast.expr | None) -> bool:
-    """Whether the bytecode of an assertion is what Dynamo rewrites (facts measured with torch 2.13).
+def _captured(test: ast.expr) -> ast.expr | None:
+    """The part of an assertion's test that Dynamo makes an operator of (measured with torch 2.13).
 
-    That is one conditional jump on the value itself, and a message that is a constant.
+    It rewrites the one conditional jump that stands right before the exception is made: the last operand's, if it goes
+    on where that is true. The message has to be a constant.
     """
-    plain = not isinstance(test, ast.BoolOp) and not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
-    single = not (isinstance(test, ast.Compare) and len(test.ops) > 1)
-    return plain and single and not isinstance(test, ast.IfExp) and (message is None or _is_constant_text(message))
+    while isinstance(test, ast.BoolOp):
+        test = test.values[-1]
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) or isinstance(test, ast.IfExp):
+        return None
+    return None if isinstance(test, ast.Compare) and len(test.ops) > 1 else test
 
 
 def _is_constant_text(message: ast.expr) -> bool:

@@ -64,10 +64,21 @@ def _is_mask(value: Value, node: ast.expr) -> Confidence | None:
     return least(certainty, Confidence.MEDIUM) if not value.dtype and is_called_a_mask(node) else None
 
 
+def _is_computed(value: Value, _: ast.expr) -> Confidence | None:
+    """A tensor that is no argument or attribute itself: of those, tracing may know the value (measured)."""
+    return None if value.leaf else is_of(value, Kind.TENSOR)
+
+
+def _is_position(value: Value, _: ast.expr) -> Confidence | None:
+    """A computed tensor of one element that is no mask; as an index it is read."""
+    single = value.single and not value.leaf and value.dtype not in ("bool", "float")
+    return is_of(value, Kind.TENSOR) if single else None
+
+
 def _holds_tensors(value: Value, _: ast.expr) -> Confidence | None:
     if value.element is None or not value.may(Kind.CONTAINER):
         return None
-    certainty = is_of(value.element, Kind.TENSOR)
+    certainty = surest(is_of(each, Kind.TENSOR) for each in value.items or (value.element,))
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
 
 
@@ -82,6 +93,8 @@ def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
 
 _SPECIAL: Mapping[str, Callable[[Value, ast.expr], Confidence | None]] = {
     "boolean-tensor": _is_mask,
+    "computed-tensor": _is_computed,
+    "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
     "text": _is_text,
     "numpy-unknown": _is_unknown_number,

@@ -222,7 +222,9 @@ class _Reader:
         for key in where:
             if key.removeprefix("$") not in names:
                 raise self.error("match", "where", key, message=f"`{key}` does not occur in the pattern")
-        return PatternMatch(raw["pattern"].strip(), tuple((key.removeprefix("$"), fact) for key, fact in where.items()))
+        return PatternMatch(
+            raw["pattern"].strip(), tuple((key.removeprefix("$"), tuple(facts)) for key, facts in where.items())
+        )
 
     def metavariables(self, text: str, *keys: str) -> frozenset[str]:
         try:

@@ -66,6 +66,8 @@ class Matcher:
     def __init__(self, rules: Sequence[Rule], observers: Sequence[Rule]) -> None:
         self.branches = [(rule, rule.match) for rule in rules if isinstance(rule.match, BranchMatch)]
         self.calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
+        self._noted_calls = [pair for pair in self.calls if not any(each.integers for each in pair[1].given)]
+        self._of_numbers = len(self._noted_calls) < len(self.calls)
         self.attributes = [(rule, rule.match) for rule in rules if isinstance(rule.match, AttributeMatch)]
         self.subscripts = [(rule, rule.match) for rule in rules if isinstance(rule.match, SubscriptMatch)]
         self.contexts = [(rule, rule.match) for rule in rules if isinstance(rule.match, ContextMatch)]
@@ -81,7 +83,7 @@ class Matcher:
 
     def concerns(self, program: Program, function: Function) -> bool:
         """Whether a function can hold a match, from what was noted of it while it was interpreted, and its text."""
-        if (self.branches or self.subscripts) and function in program.tests_data:
+        if (self.branches or self.subscripts or self._of_numbers) and function in program.tests_data:
             return True
         if self._attribute_names and not self._attribute_names.isdisjoint(program.attributes.get(function, ())):
             return True
@@ -98,7 +100,7 @@ class Matcher:
         key = called if isinstance(called, ExternalName) else None  # the others are many, and asked about once
         known = self._taken.get(key) if key is not None else None
         if known is None:
-            known = any(takes(match, program, called) for _, match in self.calls) or any(
+            known = any(takes(match, program, called) for _, match in self._noted_calls) or any(
                 name in match.managers or name.rpartition(".")[0] in match.managers
                 for _, match in self.contexts
                 for name in target_names(called)
@@ -327,10 +329,10 @@ def _facts_hold(
     match: PatternMatch, captures: Mapping[str, ast.expr | tuple[ast.expr, ...]], facts: Facts
 ) -> Confidence | None:
     certainty = Confidence.HIGH
-    for name, fact in match.where:
+    for name, wanted in match.where:
         captured = captures.get(name)
         for node in captured if isinstance(captured, tuple) else [captured]:
-            found = holds(facts, node, (fact,)) if node is not None else None
+            found = holds(facts, node, wanted) if node is not None else None
             if found is None:
                 return None
             certainty = least(certainty, found)

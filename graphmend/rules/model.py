@@ -145,11 +145,11 @@ class PatternMatch:
 
     Attributes:
         pattern: an expression or a statement with metavariables (``$X``, ``$...ARGS``).
-        where: facts that must hold of what a metavariable stands for: pairs of its name, without ``$``, and the fact.
+        where: pairs of a metavariable's name, without ``$``, and facts, one of which must hold of what it stands for.
     """
 
     pattern: str
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 Match = BranchMatch | CallMatch | AttributeMatch | SubscriptMatch | ContextMatch | StatementMatch | PatternMatch

@@ -19,7 +19,17 @@ FORMS = (
 """Constructs that ask for truth; ``value``: ``and``, ``or``, ``not`` and ``a < b < c`` outside of conditions."""
 
 FACTS = (
-    *("tensor", "boolean-tensor", "holds-tensor", "scalar-read", "data", "drawn-number", "numpy-number"),
+    *(
+        "tensor",
+        "boolean-tensor",
+        "computed-tensor",
+        "position-tensor",
+        "holds-tensor",
+        "scalar-read",
+        "data",
+        "drawn-number",
+        "numpy-number",
+    ),
     *("numpy-unknown", "size", "static", "text", "module", "none", "container"),
 )
 """Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
@@ -123,6 +133,7 @@ Shape = Text | Truth | ListOf | Record | Free | Following
 _qualified = Text(pattern=QUALIFIED, what="a qualified name like `warnings.warn`")
 _ids = ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`"))
 _line = Text()
+_owner = Text(pattern=rf"[a-z]+(-[a-z]+)*|{QUALIFIED}", what="a fact or a qualified name like `logging.Logger`")
 _facts = ListOf(Text(choices=FACTS), or_single=True)
 _argument = (
     "an argument: `any`, a position like `0`, those from one on like `1+`, a keyword, both like `1:dim`, or `integers`"
@@ -150,8 +161,8 @@ CALL = Record(
             "Names of methods of `receiver`; `*` stands for each method.",
         ),
         "receiver": Field(
-            ListOf(_qualified, or_single=True),
-            "The classes whose instances have the methods, or a fact like `tensor`.",
+            ListOf(_owner, or_single=True),
+            "The classes whose instances have the methods, or facts: `tensor`, `numpy-number`, `data`, `container`.",
         ),
         "function_gb": Field(_ids, "Those of the rule's ids that a call of a function has; all when left out."),
         "method_gb": Field(_ids, "Those of the rule's ids that a call of a method has; all when left out."),
@@ -159,8 +170,8 @@ CALL = Record(
         "disabled": Field(Truth(), "What is called is excluded from compilation (`torch.compiler.disable`)."),
         "given": Field(
             Free(ARGUMENT, _argument, _facts),
-            "Facts, one of which must hold of an argument: `any`, by position (a tensor's method has the tensor at 0), by"
-            " keyword, or `integers` for those that torch takes as whole numbers.",
+            "Facts, one of which must hold of an argument: `any`, by position (the receiver of a tensor's method is 0),"
+            " by keyword, or `integers` for those that torch takes as whole numbers.",
         ),
         "without": Field(
             ListOf(Text(pattern=ARGUMENT, what=_argument), or_single=True), "Arguments that must not be given."
@@ -177,10 +188,7 @@ ATTRIBUTE = Record(
             required=True,
         ),
         "of": Field(
-            ListOf(
-                Text(pattern=rf"[a-z]+(-[a-z]+)*|{QUALIFIED}", what="a fact or the qualified name of a class"),
-                or_single=True,
-            ),
+            ListOf(_owner, or_single=True),
             "Facts, or classes, one of which the object must be.",
             required=True,
         ),
@@ -217,8 +225,8 @@ MATCH = Record(
         "statement": Field(ListOf(Text(choices=STATEMENTS), or_single=True), "Statements, by their kind."),
         "pattern": Field(_line, "Python code with metavariables: `$X` for one expression, `$...ARGS` for any number."),
         "where": Field(
-            Free(r"\$[A-Z_][A-Z0-9_]*", "a metavariable like `$X`", Text(choices=FACTS)),
-            "Facts that must hold of metavariables.",
+            Free(r"\$[A-Z_][A-Z0-9_]*", "a metavariable like `$X`", _facts),
+            "Facts, one of which must hold of what a metavariable stands for.",
         ),
         "region": Field(Text(choices=REGIONS), "Where the rule looks; `traced` when left out."),
     },
