@@ -270,7 +270,7 @@ def statements_of(text: str) -> list[list[int]]:
         for statement in ast.walk(function)
         if isinstance(statement, ast.stmt) and statement is not function
     ]
-    return sorted({(first, last) for statement in inside for first, last in headers(statement)})  # type: ignore[misc]
+    return [list(lines) for lines in sorted({lines for statement in inside for lines in headers(statement)})]
 
 
 def extract(text: str, measurements: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def found_sites(truth: Truth, findings: Iterable[Finding], sources: Mapping[str,
     sites: dict[str, list[Site]] = {}
     for site in truth.sites:
         sites.setdefault(site.path, []).append(site)
-    found = set()
+    found: set[Site] = set()
     for finding in findings:
         if finding.path in sites:
             statements = sources[finding.path].statements(finding.lines)

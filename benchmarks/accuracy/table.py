@@ -131,19 +131,19 @@ A figure with `!` misses its target.
 {missed}
 ## What was measured
 
-- **Cases**: 54 small programs re-created from public reports of graph breaks, 13 of which have none. A case with a break
-  must have a finding on a statement that breaks, one without may have none at all.
+- **Cases**: 54 small programs re-created from public reports of graph breaks, 13 of which have none. A case with a
+  break must have a finding on a statement that breaks, one without may have none at all.
 - **Variants**: {variants} small programs, one for each measured way to write something, in Dynamo's default
-  configuration ({configured} measurements of the same programs under other configurations are not counted). One *breaks*
-  if it gives no graph or several, leaves an entry in the log of breaks, or fails with `fullgraph=True`; one that raises
-  in eager, too, is set apart ({raising}). At most 5 % of either kind may be left, each with a reason in
+  configuration ({configured} measurements of the same programs under other configurations are not counted). One
+  *breaks* if it gives no graph or several, leaves an entry in the log of breaks, or fails with `fullgraph=True`; one
+  that raises in eager, too, is set apart ({raising}). At most 5 % of either kind may be left, each with a reason in
   `data/leftovers.json`; the program fails if that table is not exact.
 - **Packages**: small random models of transformers 4.52.4 and 5.24.0, run under Dynamo in evaluation and training mode
   and in half precision. *Recall* is the share of the statements at which Dynamo broke the graph that have a finding.
   *Precision* is the share of the findings on statements which the same runs executed that Dynamo confirms.
 - **One file at a time**: the same break statements, where only the file that contains them is linted. A file shows by
-  itself that a function is traced if the function is the `forward` of a class, or compiled, or called by such a function
-  through calls written in that file, judged by names alone.
+  itself that a function is traced if the function is the `forward` of a class, or compiled, or called by such a
+  function through calls written in that file, judged by names alone.
 
 Everything is matched by statement: a finding and a break belong together if they lie on the same statement, or on the
 header of the same compound statement.
@@ -165,9 +165,9 @@ The interval is Wilson's: what the share may be for other statements of the same
     python -m benchmarks.accuracy packages --alone \\
         --transformers-4.52.4 FOLDER --transformers-5.24.0 FOLDER --json result.json
 
-`FOLDER` is the folder of the package, as in `site-packages/transformers`; nothing of it is imported. The program prints
-every miss, every false alarm and everything set apart, line by line. The exit status is 1 when a target is missed, and 2
-when something could not be measured.
+`FOLDER` is the folder of the package, as in `site-packages/transformers`; nothing of it is imported. The program
+prints every miss, every false alarm and everything set apart, line by line. The exit status is 1 when a target is
+missed, and 2 when something could not be measured. `--write-readme` writes this page.
 
 `python -m benchmarks.accuracy.extract` makes the variants out of the program that measured them all; it runs each under
 Dynamo, so it needs torch.
