@@ -86,6 +86,7 @@ class PackageResult:
     Attributes:
         name: its name and version.
         recall: share of the break statements that have a finding.
+        open: the same, without findings that are only listed behind another one.
         precision: share of the findings on executed statements that Dynamo confirms, without those set apart.
         strict: the same, where what Dynamo confirms is set apart, too, if it has the form.
         findings: how many findings there are in all.
@@ -96,6 +97,7 @@ class PackageResult:
 
     name: str
     recall: Share
+    open: Share
     precision: Share
     strict: Share
     findings: int
@@ -214,6 +216,7 @@ def judge(truth: Truth, findings: list[Finding], sources: Mapping[str, Source]) 
         sources: the files with a site or a finding.
     """
     found = found_sites(truth, findings, sources)
+    seen = found_sites(truth, [finding for finding in findings if not finding.hidden], sources)
     misses = [site for site in truth.sites if site not in found]
     sites: dict[str, list[Lines]] = {}
     for site in truth.sites:
@@ -237,6 +240,7 @@ def judge(truth: Truth, findings: list[Finding], sources: Mapping[str, Source]) 
     return PackageResult(
         name=truth.name,
         recall=Share(len(truth.sites) - len(misses), len(truth.sites)),
+        open=Share(len(seen), len(truth.sites)),
         precision=Share(confirmed, confirmed + len(alarms)),
         strict=Share(confirmed - confirmed_apart, confirmed - confirmed_apart + len(alarms)),
         findings=len(findings),

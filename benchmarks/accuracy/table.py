@@ -97,6 +97,7 @@ def details(results: Results) -> str:
     for package in results.packages:
         texts.append(f"{package.name}: {package.findings} findings in the whole package\n")
         texts.append(f"{package.name}: recall {package.recall}\n")
+        texts.append(f"{package.name}: recall without what is listed behind another finding {package.open}\n")
         texts.append(f"{package.name}: precision {package.precision}\n")
         texts.append(f"{package.name}: precision, also with confirmed findings set apart, {package.strict}\n")
         texts.append(_section(f"{package.name}: misses", package.misses))
@@ -154,7 +155,7 @@ if no run executed the body: `if x.dtype == torch.float16 and torch.isinf(x).any
 Confirmed findings are never set apart; the program also prints the precision where they are.
 
 A finding that is listed behind another one, which makes Dynamo give up on the frame, counts as found, and never as a
-false alarm: it says that Dynamo does not get there.
+false alarm: it says that Dynamo does not get there. The program also prints the recall without these.
 
 The interval is Wilson's: what the share may be for other statements of the same kind.
 {left}
@@ -167,7 +168,8 @@ The interval is Wilson's: what the share may be for other statements of the same
 
 `FOLDER` is the folder of the package, as in `site-packages/transformers`; nothing of it is imported. The program
 prints every miss, every false alarm and everything set apart, line by line. The exit status is 1 when a target is
-missed, and 2 when something could not be measured. `--write-readme` writes this page.
+missed, and 2 when a folder does not hold the version that it is given for, or there is no package at all; a version
+without a folder is left out, and said so. `--write-readme` writes this page.
 
 `python -m benchmarks.accuracy.extract` makes the variants out of the program that measured them all; it runs each under
 Dynamo, so it needs torch.

@@ -113,7 +113,7 @@ def test_a_finding_in_a_body_does_not_find_the_header() -> None:
 
 def test_what_is_hidden_is_found_and_never_a_false_alarm() -> None:
     result = judge(truth((ITEM, ITEM)), [finding(ITEM, hidden=True), finding(PRINT, hidden=True)], {"m.py": source()})
-    assert (result.recall.hits, result.precision.total, result.alarms) == (1, 0, ())
+    assert (result.recall.hits, result.open.hits, result.precision.total, result.alarms) == (1, 0, 0, ())
 
 
 def test_findings_on_statements_that_did_not_run_say_nothing() -> None:
