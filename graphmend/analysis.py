@@ -33,7 +33,7 @@ from graphmend.model.module import Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.regions.heirs import base_words
 from graphmend.rules.matcher import Match, Matcher
-from graphmend.rules.model import BranchMatch, CallMatch, Rule
+from graphmend.rules.model import AttributeMatch, BranchMatch, CallMatch, ContextMatch, Rule
 from graphmend.rules.select import ignored_codes
 
 _REMEMBERED = 200
@@ -74,7 +74,7 @@ class Analysis:
         self.index = index
         self.config = config
         self.matcher = Matcher(rules, observers)
-        self.program = Program(index, _receivers((*rules, *observers)))
+        self.program = Program(index, _classes((*rules, *observers)), _attributes(rules))
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
@@ -173,14 +173,13 @@ class Analysis:
                 self.program, function, facts, match.statement, match.node, parents, runtime, self.config.torchscript
             )
 
-        found = list(_one_each(matches))
-        held = held_messages(found, self._shown(function.module, found), parents)
+        held = held_messages(matches, self._shown(function.module, matches), parents)
         inside = {id(message) for messages in held.values() for message in messages}
-        for match in found:
-            if id(match) not in inside:
-                messages = [(site_of(message), message) for message in held.get(id(match), ())]
-                finding = self._finding(site_of(match), match, messages)
-                yield Lead(finding, *_planned_on(function, match))
+        outside = [match for match in matches if id(match) not in inside]
+        for match in _one_each(outside, self.config.min_confidence):
+            messages = [(site_of(message), message) for message in held.get(id(match), ())]
+            finding = self._finding(site_of(match), match, messages)
+            yield Lead(finding, *_planned_on(function, match))
 
     def _shown(self, module: Module, matches: Iterable[Match]) -> list[Match]:
         """The matches in a file that the settings let be reported."""
@@ -323,14 +322,31 @@ def _branch_around(match: Match, parents: Mapping[int, ast.AST], branches: Mappi
     return None
 
 
-def _one_each(matches: Sequence[Match]) -> Iterator[Match]:
-    """One match a statement and rule: the first, which is where a person looks."""
-    seen: set[tuple[int, str]] = set()
+def _one_each(matches: Iterable[Match], least: Confidence) -> list[Match]:
+    """One graph break a statement: one that may be mended, or else the one that is evaluated first.
+
+    What else breaks in a statement shows by itself once that is mended. Rules that name no graph break stand for
+    themselves.
+
+    Args:
+        matches: all that was found in a function.
+        least: the least certain findings that are shown.
+    """
+    best: dict[object, Match] = {}
     for match in matches:
-        key = (id(match.statement), match.rule.code)
-        if key not in seen:
-            seen.add(key)
-            yield match
+        key = id(match.statement) if match.gb else (id(match.statement), match.rule.code)
+        known = best.setdefault(key, match)
+        if _precedence(match, least) < _precedence(known, least):
+            best[key] = match
+    chosen = {id(match) for match in best.values()}
+    return [match for match in matches if id(match) in chosen]
+
+
+def _precedence(match: Match, least: Confidence) -> tuple[bool, bool, int, int, int]:
+    """Smaller for what a person should look at first; what ends first is evaluated first."""
+    node = match.node
+    hidden = match.confidence.rank > least.rank
+    return hidden, match.rule.fix is None, node.end_lineno or 0, node.end_col_offset or 0, -node.col_offset
 
 
 def place_of(module: Module, match: Match) -> Range:
@@ -357,7 +373,7 @@ def message_of(rule: Rule, match: Match, function: Function) -> str:
     source = function.module.source
     values = {"callee": match.callee, "function": function.qualname}
     if isinstance(match.node, ast.expr):
-        values["test"] = _brief(source.segment(match.node))
+        values["test"] = values["code"] = _brief(source.segment(match.node))
     for name, captured in match.captures.items():
         nodes = captured if isinstance(captured, tuple) else (captured,)
         values[name] = _brief(", ".join(source.segment(node) for node in nodes))
@@ -372,11 +388,19 @@ def _brief(text: str, width: int = 60) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _receivers(rules: Iterable[Rule]) -> frozenset[str]:
-    """The classes whose methods rules match."""
-    return frozenset(
-        receiver for rule in rules if isinstance(rule.match, CallMatch) for receiver in rule.match.receivers
-    )
+def _classes(rules: Iterable[Rule]) -> frozenset[str]:
+    """The classes of whose instances rules ask."""
+    found: set[str] = set()
+    for rule in rules:
+        match rule.match:
+            case CallMatch(receivers=names) | AttributeMatch(owners=names) | ContextMatch(managers=names):
+                found.update(name for name in names if "." in name)
+    return frozenset(found)
+
+
+def _attributes(rules: Iterable[Rule]) -> frozenset[str]:
+    """The attributes whose use rules report."""
+    return frozenset(name for rule in rules if isinstance(rule.match, AttributeMatch) for name in rule.match.names)
 
 
 def crash(path: str, stage: str, error: Exception) -> FileError:

@@ -17,6 +17,7 @@ class Obligation(str, Enum):
     MOVABLE_TEXT = "movable-text"
     NOT_SCRIPTED = "not-scripted"
     BOUND_NAMES = "bound-names"
+    REWRITE_KNOWN = "rewrite-known"
     # outline
     VALUE_UNUSED = "value-unused"
     ONLY_OBSERVES = "only-observes"
@@ -43,6 +44,7 @@ class Obligation(str, Enum):
 
 DESCRIPTIONS: dict[Obligation, str] = {
     Obligation.SUPPORTED_FORM: "the statement has a form that the transform knows",
+    Obligation.REWRITE_KNOWN: "there is a rewrite that keeps what the code does",
     Obligation.MOVABLE_TEXT: "the text means the same inside another function",
     Obligation.NOT_SCRIPTED: "TorchScript does not compile the function",
     Obligation.BOUND_NAMES: "every name that the rewritten code reads is certainly bound there",

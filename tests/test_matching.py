@@ -11,6 +11,7 @@ from graphmend import engine
 from graphmend.config import Config
 from graphmend.findings import Finding, Report
 from graphmend.globs import Globs
+from graphmend.rules import holds, schema
 
 OWN = """\
 rules:
@@ -587,3 +588,165 @@ class Model(nn.Module):
         return x
 """
     assert places(with_pack(tmp_path, pack, text)) == [(15, "ACME1"), (16, "ACME1"), (17, "ACME1"), (18, "ACME1")]
+
+
+FORMS = """\
+rules:
+  - code: OWN10
+    name: truth
+    summary: "truth of `{test}`"
+    message: "{test}"
+    match: {branch: {forms: [while, comprehension-filter, match, membership, value], test: [tensor]}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN11
+    name: own-assertion
+    summary: an assertion
+    match: {branch: {forms: [assert], test: tensor, captured: false}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN12
+    name: own-attribute
+    summary: attribute
+    match: {attribute: {name: [grad_fn, requires_grad], of: tensor, access: write}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN13
+    name: own-mask
+    summary: mask
+    match: {subscript: {index: boolean-tensor}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN14
+    name: own-bound
+    summary: bound
+    match: {subscript: {bound: [tensor, scalar-read], of: [tensor, container]}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN15
+    name: own-mask-write
+    summary: mask write
+    match: {subscript: {index: boolean-tensor, access: write, value: tensor}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN16
+    name: own-context
+    summary: context
+    match: {context: {manager: [acme.guarded, threading.Lock]}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN17
+    name: own-arguments
+    summary: arguments
+    match:
+      call:
+        function: torch.repeat_interleave
+        method: repeat_interleave
+        receiver: tensor
+        given: {"1:repeats": tensor}
+        without: output_size
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN18
+    name: own-made
+    summary: made
+    match: {call: {makes: [module, parameter]}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN19
+    name: own-disabled
+    summary: disabled
+    match: {call: {disabled: true}}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN20
+    name: own-class
+    summary: class
+    match: {statement: class}
+    refusal: {obligation: rewrite-known, reason: none}
+  - code: OWN21
+    name: own-instance
+    summary: instance
+    match: {call: {method: __call__, receiver: torch.nn.LSTM}}
+    refusal: {obligation: rewrite-known, reason: none}
+"""
+
+CONSTRUCTS = """\
+import threading
+
+import acme
+import torch
+from torch import nn
+
+lock = threading.Lock()
+
+
+@torch.compiler.disable
+def outside(x):
+    return x
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(2, 2)
+
+    def forward(self, x, n: int):
+        y = torch.relu(x)
+        while y.sum() > 0:  # OWN10
+            y = y - 1
+        kept = [row for row in y if row.sum() > 0]  # OWN10
+        match y.sum():  # OWN10
+            case 1:
+                y = y + 1
+            case None:
+                y = y + 2
+        match y:
+            case torch.Tensor():
+                y = y + 3
+        flag = not y.any()  # OWN10
+        both = y.any() and n  # OWN10
+        last = n and y.any()
+        chained = 0 < y.sum() < 3  # OWN10
+        if y.sum() in (1, 2):  # OWN10
+            y = y + 1
+        found = "a" in {"a": y}
+        assert y.any()
+        assert y.any(), "constant"
+        assert not y.any()  # OWN11
+        assert y.any(), f"{n}"  # OWN11
+        assert y.any() and y.all()  # OWN11
+        y.requires_grad = True  # OWN12
+        known = y.requires_grad
+        z = y[y > 0]  # OWN13
+        z = y[0]
+        z = y[y.long()]
+        z = y[: y.long().max()]  # OWN14
+        z = y[:, : y.sum().item()]  # OWN14
+        z = y[: n, 1:]
+        y[y > 0] = z  # OWN15
+        y[y > 0] = 0
+        y[y > 0] += 1  # OWN13
+        with lock:  # OWN16
+            y = y + 1
+        with acme.guarded(y) as other, torch.no_grad():  # OWN16
+            y = y + 1
+        z = torch.repeat_interleave(y, y.long())  # OWN17
+        z = y.repeat_interleave(repeats=y.long())  # OWN17
+        z = y.repeat_interleave(y.long(), output_size=4)
+        z = y.repeat_interleave(n)
+        w = nn.Parameter(y)  # OWN18
+        w = Inner()  # OWN18
+        w = nn.Linear(2, 2)  # OWN18
+        y = outside(y)  # OWN19
+        class Local:  # OWN20
+            pass
+        y, _ = self.rnn(y)  # OWN21
+        return y
+"""
+
+
+def test_every_construct_that_a_rule_may_name(lint, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "own.yaml").write_text(FORMS)
+    found = [place for place in places(lint(CONSTRUCTS, own=True)) if place[1].startswith("OWN")]
+    lines = enumerate(CONSTRUCTS.splitlines(), 1)
+    assert found == [(number, line.rpartition("# ")[2]) for number, line in lines if "# OWN" in line]
+
+
+def test_the_facts_of_the_schema_are_those_that_values_are_asked_for() -> None:
+    assert sorted(schema.FACTS) == sorted(holds.FACTS)

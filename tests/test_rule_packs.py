@@ -92,10 +92,10 @@ def test_everything_in_a_pack_reaches_its_rule() -> None:
     assert (first.bad, first.fixed, first.ok, first.line) == ("dump()  # ACME7\n", "dumped()\n", None, 25)
     assert (second.bad, second.fixed, second.ok) == (None, None, "pass\n")
     assert call.source == ("own.yaml", 2)
-    assert pattern.match == PatternMatch("acme.choose($P, $A, $...REST)", (("P", "tensor"), ("A", "static")))
+    assert pattern.match == PatternMatch("acme.choose($P, $A, $...REST)", (("P", ("tensor",)), ("A", ("static",))))
     assert pattern.fix is not None
     assert (pattern.fix.transform, pattern.fix.replace) == (None, "torch.where($P, $A, $A)")
-    assert branch.match == BranchMatch(frozenset({"while"}), "tensor", frozenset({"other"}))
+    assert branch.match == BranchMatch(frozenset({"while"}), ("tensor",), frozenset({"other"}))
     assert branch.refusal is not None
     assert (branch.refusal.obligation, branch.refusal.reason) == (Obligation.SUPPORTED_FORM, "rewrite it by hand")
     assert (branch.severity, branch.region, branch.fix) == (None, Region.TRACED, None)
@@ -163,7 +163,11 @@ def changed(old: str, new: str) -> str:
             RULE + "    refusal: {obligation: identity, reason: r}\n",
             "own.yaml:7:14: the rule `A1` takes only one of `fix` or `refusal`",
         ),
-        (changed("{call: {function: f}}", "{}"), "own.yaml:5:12: `match` needs `branch` or `call` or `pattern`"),
+        (
+            changed("{call: {function: f}}", "{}"),
+            "own.yaml:5:12: `match` needs `branch` or `call` or `attribute` or `subscript` or `context` or `statement` or"
+            " `pattern`",
+        ),
         (changed("function: f", "function: 'f('"), "`function`: `f(` is not a qualified name"),
         (changed("function: f", "method: f"), "own.yaml:5:28: `method` needs a `receiver`"),
         (changed("function: f", "function: f, receiver: tensor"), "`receiver` needs a `method`"),

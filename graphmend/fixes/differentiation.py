@@ -16,7 +16,7 @@ from graphmend.flow.values import Kind
 from graphmend.model.scopes import bound_names
 from graphmend.model.tree import children, walk
 from graphmend.obligations import Obligation
-from graphmend.rules.matcher import callee_names
+from graphmend.rules.callees import callee_names
 from graphmend.signatures.behaviour import behaviour
 
 _STEPS = 4

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
 _BUILTINS = frozenset(dir(builtins))
+_OF_MODULES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__", "__spec__"})
+"""Names that every module has."""
 
 
 class Bindings:
@@ -66,7 +68,9 @@ class Bindings:
         if known is None:
             self._globals[key] = UNKNOWN  # cuts cycles
             definitions = self.program.index.global_name(module, name)
-            if definitions:
+            if name in _OF_MODULES and name not in module.bindings:
+                known = STATIC
+            elif definitions:
                 known = join_all(self.definition_value(definition) for definition in definitions)
             else:
                 known = external(f"builtins.{name}") if name not in module.bindings else UNKNOWN

@@ -83,12 +83,21 @@ class Calls:
             case Class():
                 return self._construct(each, arguments, keywords, line, caller)
             case ExternalName(name=name):
+                self._note_numbers(name.rpartition(".")[2], arguments, keywords, caller)
                 return self.program.library.call_function(name, arguments, keywords, node, interpreter)
             case TensorMethod(name=name, receiver=receiver):
+                self._note_numbers(name, arguments, keywords, caller)
                 return self.program.library.call_tensor_method(name, receiver, arguments, keywords)
             case ObjectMethod():
                 return self.program.library.call_object_method(each, arguments, keywords, node, interpreter)
         return UNKNOWN
+
+    def _note_numbers(self, name: str, arguments: list[Value], keywords: Keywords, caller: Function) -> None:
+        """Note where an operation that takes whole numbers may be given some that depend on data."""
+        if name in self.torch.integers:
+            for value in (*arguments, *(value for _, value in keywords)):
+                if value.depends_on_data or (value.element is not None and value.element.depends_on_data):
+                    self.program.tests_data.add(caller)
 
     def _call_object(
         self,
@@ -101,6 +110,7 @@ class Calls:
     ) -> Value:
         receiver = instance(cls)
         if isinstance(cls, ExternalName):
+            self.program.note(interpreter.function, ObjectMethod(cls.name, "__call__", receiver))
             if cls.name in self.program.torch.module_containers and callee.element is not None:
                 value = arguments[0] if arguments else UNKNOWN
                 stages = callee.items or (callee.element,)

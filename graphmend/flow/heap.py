@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.flow.library import ARRAY
 from graphmend.flow.state import DEPTH, PASSES
 from graphmend.flow.values import (
     NONE,
@@ -77,6 +78,8 @@ class Heap:
             results.append(STATIC)
         if holder.may(Kind.SCALAR):
             results.append(SCALAR if holder.kinds == Kind.SCALAR else NOTHING)
+        if holder.may(Kind.NUMPY):
+            results.append(self._array_attribute(holder, name))
         if holder.may(Kind.UNKNOWN):
             results.append(self._unknown_attribute(holder, name))
         return join_all(results) if results else UNKNOWN
@@ -109,6 +112,14 @@ class Heap:
                 holder, kinds=Kind.TENSOR, classes=frozenset(), targets=frozenset(), items=None, element=None
             )
         return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)))
+
+    def _array_attribute(self, holder: Value, name: str) -> Value:
+        known = "size" if name == "size" else self.program.torch.attributes.get(name)
+        if known == "tensor":
+            return Value(Kind.NUMPY, holder.inferred)
+        if known == "size":
+            return SIZES if name == "shape" else SIZE
+        return STATIC if known == "static" else _external_method(ARRAY, name, Value(Kind.NUMPY, holder.inferred))
 
     def _target_attribute(self, each: Target, name: str) -> Value:
         match each:

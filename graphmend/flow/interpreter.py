@@ -135,8 +135,7 @@ class Interpreter:
             if isinstance(item, Test):
                 self.reach(item.statement)
                 value = self.eval(item.expression, env)
-                if value.depends_on_data:
-                    self.program.tests_data.add(self.function)
+                self.asked(value)
                 if isinstance(item.expression, ast.Constant):
                     truth = bool(item.expression.value)
                 else:
@@ -155,6 +154,12 @@ class Interpreter:
                 narrowed = dict(env)
                 self.narrow(test, edge.sense, narrowed)
                 yield edge.target, narrowed
+
+    def asked(self, value: Value) -> Value:
+        """Note that the function asks for the truth of a value."""
+        if value.depends_on_data:
+            self.program.tests_data.add(self.function)
+        return value
 
     @staticmethod
     def decided(value: Value) -> bool | None:
@@ -223,7 +228,8 @@ class Interpreter:
                 if handler.name:
                     env[handler.name] = STATIC
             case Case(case=case, statement=statement):
-                self.bind_pattern(case.pattern, self.eval_again(statement.subject, env), env)
+                self.reach(statement)
+                self.bind_pattern(case.pattern, self.asked(self.eval_again(statement.subject, env)), env)
 
     def _execute_definition(
         self,
@@ -265,6 +271,8 @@ class Interpreter:
                 if self.recording and self.facts is not None:
                     self.facts.values[id(node)] = value
             case ast.Attribute(value=owner, attr=attr):
+                if attr in self.program.watched:
+                    self.watch(node)
                 holder = self.eval(owner, env)
                 self.program.heap.write(holder, attr, value)
                 key = path_of(node)
@@ -274,7 +282,7 @@ class Interpreter:
                     env[key] = value
             case ast.Subscript(value=owner, slice=index):
                 holder = self.eval(owner, env)
-                self.eval(index, env)
+                self.index(index, env)
                 key = path_of(owner)
                 if holder.may(Kind.CONTAINER) and key and key in env:
                     env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, value)))
@@ -381,6 +389,8 @@ class Interpreter:
         return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
     def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
+        if node.attr in self.program.watched:
+            self.watch(node)
         if self.dotted and (self.facts is None or id(node) not in self.facts.absent):
             key = path_of(node)
             if key and key in env:
@@ -391,8 +401,19 @@ class Interpreter:
             return ABSENT
         return self.program.heap.read(holder, node.attr, node.lineno, self)
 
+    def watch(self, node: ast.Attribute) -> None:
+        """Note the use of an attribute that rules look for."""
+        self.program.attributes.setdefault(self.function, set()).add(node.attr)
+
     def _subscript(self, node: ast.Subscript, env: Environment) -> Value:
-        return self.item(self.eval(node.value, env), self.eval(node.slice, env), node)
+        return self.item(self.eval(node.value, env), self.index(node.slice, env), node)
+
+    def index(self, node: ast.expr, env: Environment) -> Value:
+        """The value of an index; tensors and numbers that were read are noted."""
+        value = self.eval(node, env)
+        if value.depends_on_data or (value.element is not None and value.element.depends_on_data):
+            self.program.tests_data.add(self.function)
+        return value
 
     def item(self, holder: Value, index: Value, node: ast.Subscript) -> Value:
         """The value of ``holder[index]``."""
@@ -411,8 +432,9 @@ class Interpreter:
             results.append(SIZE)
         if holder.may(Kind.STATIC):
             results.append(STATIC)
-        if holder.may(Kind.SCALAR):
-            results.append(replace(SCALAR, inferred=holder.inferred))
+        for kind in (Kind.SCALAR, Kind.NUMPY):
+            if holder.may(kind):
+                results.append(Value(kind, inferred=holder.inferred))
         if holder.may(Kind.OBJECT) and holder.element is None:
             results.append(self.program.calls.call_method(holder, "__getitem__", [index], node, self))
         return join_all(results) if results else UNKNOWN
@@ -445,7 +467,7 @@ class Interpreter:
         for generator in node.generators:
             self.assign(generator.target, element(self.eval(generator.iter, inner)), inner)
             for condition in generator.ifs:
-                self.eval(condition, inner)
+                self.asked(self.eval(condition, inner))
                 self.narrow(condition, True, inner)
         if isinstance(node, ast.DictComp):
             self.eval(node.key, inner)
@@ -475,9 +497,7 @@ class Interpreter:
                 self.program.heap.write(owner, method.value.attr, container(added))
 
     def _if_expression(self, node: ast.IfExp, env: Environment) -> Value:
-        tested = self.eval(node.test, env)
-        if tested.depends_on_data:
-            self.program.tests_data.add(self.function)
+        tested = self.asked(self.eval(node.test, env))
         truth = self.decided(tested)
         outcomes: list[Value] = []
         for sense, branch in ((True, node.body), (False, node.orelse)):
@@ -492,7 +512,7 @@ class Interpreter:
         results: list[Value] = []
         narrowed = dict(env)
         for position, operand in enumerate(node.values):
-            value = self.eval(operand, narrowed)
+            value = self.asked(self.eval(operand, narrowed))
             truth = self.decided(value)
             if truth is not None and truth is not conjunction:
                 # Tracing decides the whole: `is_compiling() or …`, `not is_compiling() and …`.
@@ -508,9 +528,11 @@ class Interpreter:
     def _unary(self, node: ast.UnaryOp, env: Environment) -> Value:
         value = self.eval(node.operand, env)
         if isinstance(node.op, ast.Not):
-            if value.traced:
+            if self.asked(value).traced:
                 return replace(value, constant=not value.constant)
-            return SCALAR if value.depends_on_data else STATIC if not value.may(Kind.UNKNOWN) else UNKNOWN
+            if value.depends_on_data:
+                return replace(SCALAR, inferred=value.inferred)
+            return STATIC if not value.may(Kind.UNKNOWN) else UNKNOWN
         if isinstance(node.op, ast.USub) and isinstance(value.constant, (int, float)):
             return constant(-value.constant)
         if value.may(Kind.TENSOR):
@@ -526,6 +548,8 @@ class Interpreter:
         for op, comparator in zip(node.ops, node.comparators):
             right = self.eval(comparator, env)
             results.append(compared(op, left, right))
+            if len(node.ops) > 1 or isinstance(op, (ast.In, ast.NotIn)):
+                self.asked(results[-1])
             left = right
         if len(results) == 1:
             return results[0]

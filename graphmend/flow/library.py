@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.flow.values import (
+    DRAWN,
     MISSING,
     NONE,
     NOTHING,
+    NUMPY,
     SCALAR,
     SIZE,
     SIZES,
@@ -25,17 +27,22 @@ from graphmend.flow.values import (
     Value,
     container,
     element,
+    external,
     instance,
     join_all,
     sequence,
     target,
 )
 from graphmend.model.module import Function
+from graphmend.regions.entries import DISABLED, DISABLERS
 from graphmend.signatures import Signature, python, torch
 
 if TYPE_CHECKING:
     from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
+
+ARRAY = "numpy.ndarray"
+"""The class whose methods those of a NumPy array or number are."""
 
 Keywords = Sequence[tuple["str | None", Value]]
 
@@ -53,10 +60,8 @@ class Library:
     ) -> Value:
         """The value of a call of an external function or class by its dotted name."""
         tables = self.torch
-        if name in tables.compiling:
-            return replace(STATIC, constant=True, traced=True)
-        if name in tables.not_compiling:
-            return replace(STATIC, constant=False, traced=True)
+        if name in tables.compiling or name in tables.not_compiling:
+            return replace(STATIC, constant=name in tables.compiling, traced=True)
         if name in tables.tensors:
             return replace(TENSOR, leaf=True)
         if name in tables.selections:
@@ -70,19 +75,50 @@ class Library:
             return instance(ExternalName(made))
         if name.startswith("builtins."):
             return self._call_builtin(name, arguments, keywords, node, interpreter)
+        wrapped = self._call_wrapper(name, arguments, node, interpreter)
+        return self._call_python(name, arguments) if wrapped is None else wrapped
+
+    def _call_wrapper(
+        self, name: str, arguments: list[Value], node: ast.Call, interpreter: Interpreter
+    ) -> Value | None:
+        """The value of a function that calls, or wraps, the function that it is given; ``None`` for others."""
+        if not arguments:
+            return None
+        if name in DISABLERS and arguments[0].targets:
+            return external(DISABLED)
+        if name.startswith("torch.utils.checkpoint."):
+            return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
+        if name == "functools.partial":
+            return arguments[0] if arguments[0].targets else UNKNOWN
+        return None
+
+    def _call_python(self, name: str, arguments: list[Value]) -> Value:
+        """The value of a function of Python's library or of NumPy, by what it is given."""
         if name in self.python.passes:
             return join_all(arguments[-1:])
         if name.startswith("math."):
-            return SCALAR if any(value.depends_on_data for value in arguments) else STATIC
+            read = [value for value in arguments if value.depends_on_data]
+            return replace(SCALAR, inferred=all(value.inferred for value in read)) if read else STATIC
         if name in self.python.returns:
             return STATIC
-        if name.startswith(("numpy.", "random.")):
+        if name in self.python.draws:
+            return DRAWN
+        if name.startswith("numpy."):
+            return self._call_numpy(name.removeprefix("numpy."), arguments)
+        if name.startswith("random."):
             return UNKNOWN if any(value.depends_on_data for value in arguments) else STATIC
-        if name.startswith("torch.utils.checkpoint.") and arguments:
-            return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
-        if name == "functools.partial" and arguments:
-            return arguments[0] if arguments[0].targets else UNKNOWN
         return UNKNOWN
+
+    def _call_numpy(self, name: str, arguments: list[Value]) -> Value:
+        """The value of a function of NumPy, which tracing makes an operation on tensors (torch._numpy)."""
+        data = any(value.depends_on_data or value.may(Kind.UNKNOWN) for value in arguments)
+        if "." in name and not name.startswith(("linalg.", "fft.")):
+            return UNKNOWN if data else STATIC  # numpy.random ends the graph, others are no computations
+        if name in self.python.numpy_plain:
+            return STATIC
+        known = all(value.fixed or not value.depends_on_data for value in arguments) and not data
+        inferred = not any(value.depends_on_data and not value.inferred for value in arguments)
+        return Value(Kind.NUMPY, data and inferred, fixed=known and name in self.python.numpy_elementwise)
 
     def _select(self, arguments: list[Value], node: ast.Call, interpreter: Interpreter) -> Value:
         """A choice between the results of two functions: both may be called."""
@@ -104,7 +140,9 @@ class Library:
     ) -> Value:
         first = arguments[0] if arguments else NOTHING
         if name in self.python.reads:
-            if first.depends_on_data:
+            if first.only(Kind.DRAWN):
+                return DRAWN
+            if first.depends_on_data and not first.fixed:
                 return replace(SCALAR, inferred=first.inferred)
             is_number = not first.may(Kind.UNKNOWN | Kind.OBJECT) and not isinstance(first.constant, str)
             return first if first.kinds and is_number else STATIC
@@ -169,6 +207,8 @@ class Library:
 
     def call_tensor_method(self, name: str, receiver: Value, arguments: list[Value], keywords: Keywords) -> Value:
         """The value of a method call on a tensor, or on something that is used like one."""
+        if name == "numpy":
+            return Value(Kind.NUMPY, inferred=receiver.inferred)
         signature = self.torch.method(name)
         if signature is None:
             return TENSOR_GUESS if receiver.only(Kind.TENSOR) else UNKNOWN
@@ -181,6 +221,8 @@ class Library:
         name, receiver = method.name, method.receiver
         if method.owner == "list":
             return _container_method(name, receiver, arguments)
+        if method.owner == ARRAY:
+            return replace(SCALAR if name in ("item", "tolist") else NUMPY, inferred=receiver.inferred)
         if name == "__getattribute__" and arguments and isinstance(attr := arguments[0].constant, str):
             return self.program.heap.read(receiver, attr, node.lineno, interpreter)
         if name == "getChild" and method.owner == "logging.Logger":

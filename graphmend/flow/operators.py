@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from graphmend.flow.values import ABSENT, NOTHING, SCALAR, SIZE, STATIC, Kind, Value, container, join, sequence
+from graphmend.flow.values import ABSENT, DATA, NOTHING, SCALAR, SIZE, STATIC, Kind, Value, container, join, sequence
 
-_NUMERIC = Kind.SIZE | Kind.STATIC | Kind.SCALAR
+_NUMERIC = Kind.SIZE | Kind.STATIC | Kind.SCALAR | Kind.DRAWN
+_DEPENDING = (Kind.NUMPY, Kind.SCALAR, Kind.DRAWN)
+"""Numbers that only running the program tells; of two operands the first of these decides what the result is."""
 
 
 def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
@@ -27,14 +29,15 @@ def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
         return container(join(left.element or NOTHING, right.element or NOTHING))
     if all(others):
         both = others[0] | others[1]
-        for kind in (Kind.UNKNOWN, Kind.OBJECT, Kind.SCALAR, Kind.SIZE):
+        for kind in (Kind.UNKNOWN, Kind.OBJECT, *_DEPENDING, Kind.SIZE):
             if both & kind:
                 kinds |= Kind.UNKNOWN if kind is Kind.OBJECT else kind
                 break
         else:
             kinds |= Kind.STATIC
     if not kinds & Kind.TENSOR:
-        return Value(kinds or Kind.UNKNOWN, inferred=bool(kinds & Kind.SCALAR) and (left.inferred or right.inferred))
+        inferred = bool(kinds & DATA) and (left.inferred or right.inferred)
+        return Value(kinds or Kind.UNKNOWN, inferred, fixed=kinds == Kind.NUMPY and _is_fixed(left, right))
     comparison = isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
     booleans = all(value.dtype == "bool" for value in tensors)
     scalars = all(value.single or not value.may(Kind.TENSOR) and value.only(_NUMERIC) for value in (left, right))
@@ -80,14 +83,18 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
         both = rest[0] | rest[1]
         if both & Kind.UNKNOWN:
             kinds |= Kind.UNKNOWN
-        elif both & Kind.SCALAR:
-            kinds |= Kind.SCALAR
         else:
-            kinds |= Kind.STATIC
+            kinds |= next((kind for kind in _DEPENDING if both & kind), Kind.STATIC)
     single = all(v.single or (not v.may(Kind.TENSOR) and v.only(_NUMERIC)) for v in (left, right))
     return Value(
         kinds or Kind.STATIC,
         inferred=all(value.inferred for value in tensors) if tensors else left.inferred or right.inferred,
         dtype="bool" if tensors else "",
         single=bool(tensors) and single,
+        fixed=kinds == Kind.NUMPY and _is_fixed(left, right),
     )
+
+
+def _is_fixed(*operands: Value) -> bool:
+    """Whether tracing knows the NumPy number that is computed from some operands."""
+    return all(value.fixed or not value.depends_on_data for value in operands)

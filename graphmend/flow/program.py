@@ -35,11 +35,15 @@ class Program:
     Args:
         index: the package index through which other files are found.
         classes: qualified names of classes outside the linted files whose instances are to be told from other values.
+        watched: attributes whose use is to be noted.
     """
 
-    def __init__(self, index: Index, classes: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, index: Index, classes: frozenset[str] = frozenset(), watched: frozenset[str] = frozenset()
+    ) -> None:
         self.index = index
         self.classes = classes
+        self.watched = watched
         self.torch = torch()
         self.python = python()
         self.annotations = Annotations(self)
@@ -51,7 +55,9 @@ class Program:
         self.noted: dict[Function, set[Target]] = {}
         """What each function calls."""
         self.tests_data: set[Function] = set()
-        """Functions that test a value which may depend on tensor data."""
+        """Functions that ask for the truth of a value which may depend on data, or index by one."""
+        self.attributes: dict[Function, set[str]] = {}
+        """The attributes, of those that rules look for, that each function uses."""
         self.failures: dict[Function, Exception] = {}
         """Functions whose interpretation failed inside graphmend itself."""
         self.active: list[Function] = []

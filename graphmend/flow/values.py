@@ -38,6 +38,14 @@ class Kind:
     """A list, tuple, dict or set; see ``items`` and ``element``."""
     UNKNOWN: Final = 256
     """Anything at all."""
+    DRAWN: Final = 512
+    """A Python number that ``random`` draws while the program runs, and that tracing carries on as a symbol."""
+    NUMPY: Final = 1024
+    """A NumPy array or number that tracing puts into the graph, as it does with whatever NumPy computes."""
+
+
+DATA: Final = Kind.TENSOR | Kind.SCALAR | Kind.DRAWN | Kind.NUMPY
+"""What only running the program tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,7 @@ class Value:
         constant: the literal value if there is just one.
         low, high: bounds of a number or of a tensor's elements, inclusive.
         traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
+        fixed: for a NumPy number, whether it was computed from plain numbers, element by element: tracing knows it.
     """
 
     kinds: Final[int]
@@ -146,6 +155,7 @@ class Value:
     low: Final[float | None] = None
     high: Final[float | None] = None
     traced: Final[bool] = False
+    fixed: Final[bool] = False
 
     def __eq__(self, other: object) -> bool:
         # Written out, cheapest first: the fixed point compares values millions of times.
@@ -164,6 +174,7 @@ class Value:
             and self.low == other.low
             and self.high == other.high
             and self.traced == other.traced
+            and self.fixed == other.fixed
             and self.classes == other.classes
             and self.targets == other.targets
             and self.element == other.element
@@ -188,8 +199,8 @@ class Value:
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether it may be a tensor or a Python number read from one."""
-        return bool(self.kinds & (Kind.TENSOR | Kind.SCALAR))
+        """Whether only running the program tells what it is: a tensor, or a number read from one or drawn."""
+        return bool(self.kinds & DATA)
 
     def without(self, kinds: int) -> Value:
         """The value narrowed by the knowledge that it is none of ``kinds``."""
@@ -209,6 +220,8 @@ STATIC = Value(Kind.STATIC)
 SIZE = Value(Kind.SIZE)
 SCALAR = Value(Kind.SCALAR)
 TENSOR = Value(Kind.TENSOR)
+DRAWN = Value(Kind.DRAWN)
+NUMPY = Value(Kind.NUMPY)
 TENSOR_GUESS = Value(Kind.TENSOR, inferred=True)
 SIZES = Value(Kind.CONTAINER | Kind.SIZE, element=SIZE)
 
@@ -289,13 +302,13 @@ def join(a: Value, b: Value) -> Value:
     one, other = bool(a.kinds & Kind.TENSOR), bool(b.kinds & Kind.TENSOR)
     tensor = a if one else b
     both = one and other
-    data = Kind.TENSOR | Kind.SCALAR
+    numpy, others = bool(a.kinds & Kind.NUMPY), bool(b.kinds & Kind.NUMPY)
     element, items = a.element, a.items
     if element is not b.element or items is not b.items:
         element, items = _join_contents(a, b)
     return Value(
         kinds,
-        (a.inferred and bool(a.kinds & data)) or (b.inferred and bool(b.kinds & data)),
+        (a.inferred and bool(a.kinds & DATA)) or (b.inferred and bool(b.kinds & DATA)),
         tensor.dtype if not both or a.dtype == b.dtype else "",
         tensor.single if not both else a.single and b.single,
         a.leaf and one or b.leaf and other,
@@ -307,6 +320,7 @@ def join(a: Value, b: Value) -> Value:
         None if a.low is None or b.low is None else min(a.low, b.low),
         None if a.high is None or b.high is None else max(a.high, b.high),
         traced,
+        (a.fixed or not numpy) and (b.fixed or not others) and (numpy or others),
     )
 
 
@@ -347,6 +361,7 @@ def element(value: Value) -> Value:
         results.append(SIZE)
     if value.may(Kind.STATIC):
         results.append(STATIC)
-    if value.may(Kind.SCALAR):
-        results.append(replace(SCALAR, inferred=value.inferred))
+    for kind in (Kind.SCALAR, Kind.NUMPY, Kind.DRAWN):
+        if value.may(kind):
+            results.append(Value(kind, inferred=value.inferred))
     return join_all(results) if results else UNKNOWN

@@ -60,6 +60,11 @@ class Function:
             return [ast.copy_location(statement, self.node.body)]
         return self.node.body
 
+    @property
+    def text(self) -> str:
+        """The source of the function."""
+        return self.module.source.segment(self.node) if hasattr(self.node, "end_lineno") else self.module.source.text
+
     @cached_property
     def parameters(self) -> list[ast.arg]:
         """All parameters in order."""

@@ -15,6 +15,8 @@ COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.com
 DISABLERS = frozenset(
     {"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"}
 )
+DISABLED = "torch.compiler.disable.disabled"
+"""Stands for the function that ``torch.compiler.disable(function)`` gives."""
 OPAQUE = frozenset(
     {"torch.library.custom_op", "torch.library.triton_op", "torch.library.impl", "torch.library.register_kernel"}
 )

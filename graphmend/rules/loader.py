@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from graphmend.discover import display_path
-from graphmend.errors import PackError
+from graphmend.errors import PackError, did_you_mean
 from graphmend.findings import Severity
 from graphmend.obligations import Obligation
 from graphmend.rules.model import (
+    Argument,
+    AttributeMatch,
     BranchMatch,
     CallMatch,
+    ContextMatch,
     Example,
     FixSpec,
     Match,
@@ -22,11 +25,13 @@ from graphmend.rules.model import (
     Region,
     Rule,
     RulePack,
+    StatementMatch,
+    SubscriptMatch,
 )
 from graphmend.rules.pattern import PatternError, parse_pattern
 from graphmend.rules.reader import Document
 from graphmend.rules.reader import Path as Place
-from graphmend.rules.schema import PACK
+from graphmend.rules.schema import FACTS, PACK
 
 
 def builtin_paths() -> tuple[Path, ...]:
@@ -139,12 +144,50 @@ class _Reader:
         if "where" in raw and "pattern" not in raw:
             raise self.error("match", "where", message="`where` needs a `pattern`")
         if "branch" in raw:
-            branch = raw["branch"]
-            body = branch.get("body")
-            return BranchMatch(frozenset(branch["forms"]), branch["test"], None if body is None else frozenset(body))
+            return self.branch(raw["branch"])
         if "call" in raw:
             return self.call(raw["call"])
+        if "attribute" in raw:
+            return self.attribute(raw["attribute"])
+        if "subscript" in raw:
+            return self.subscript(raw["subscript"])
+        if "context" in raw:
+            return ContextMatch(frozenset(raw["context"]["manager"]))
+        if "statement" in raw:
+            return StatementMatch(frozenset(raw["statement"]))
         return self.pattern(raw)
+
+    def branch(self, branch: dict[str, Any]) -> BranchMatch:
+        if "captured" in branch and branch["forms"] != ["assert"]:
+            raise self.error("match", "branch", "captured", message="`captured` is for assertions alone")
+        body = branch.get("body")
+        return BranchMatch(
+            frozenset(branch["forms"]),
+            tuple(branch["test"]),
+            None if body is None else frozenset(body),
+            branch.get("captured"),
+        )
+
+    def attribute(self, attribute: dict[str, Any]) -> AttributeMatch:
+        for index, owner in enumerate(attribute["of"]):
+            if "." not in owner and owner not in FACTS:
+                hint = did_you_mean(owner, FACTS) or "the name of a class has a module in front"
+                raise self.error("match", "attribute", "of", index, message=f"unknown fact `{owner}`", hint=hint)
+        return AttributeMatch(
+            frozenset(attribute["name"]), tuple(attribute["of"]), frozenset(attribute.get("access", ("read",)))
+        )
+
+    def subscript(self, subscript: dict[str, Any]) -> SubscriptMatch:
+        access = frozenset(subscript.get("access", ("read",)))
+        if "value" in subscript and access != {"write"}:
+            raise self.error("match", "subscript", "value", message="`value` needs `access: write`")
+        return SubscriptMatch(
+            tuple(subscript.get("of", ("tensor",))),
+            tuple(subscript.get("index", ())),
+            tuple(subscript.get("bound", ())),
+            tuple(subscript.get("value", ())),
+            access,
+        )
 
     def call(self, call: dict[str, Any]) -> CallMatch:
         if "method" in call and "receiver" not in call:
@@ -157,6 +200,10 @@ class _Reader:
             tuple(call.get("receiver", ())),
             self.ids(call, "function"),
             self.ids(call, "method"),
+            frozenset(call.get("makes", ())),
+            call.get("disabled", False),
+            tuple(_argument(selector, tuple(facts)) for selector, facts in call.get("given", {}).items()),
+            tuple(_argument(selector, ()) for selector in call.get("without", ())),
         )
 
     def ids(self, call: dict[str, Any], what: str) -> tuple[str, ...]:
@@ -175,7 +222,9 @@ class _Reader:
         for key in where:
             if key.removeprefix("$") not in names:
                 raise self.error("match", "where", key, message=f"`{key}` does not occur in the pattern")
-        return PatternMatch(raw["pattern"].strip(), tuple((key.removeprefix("$"), fact) for key, fact in where.items()))
+        return PatternMatch(
+            raw["pattern"].strip(), tuple((key.removeprefix("$"), tuple(facts)) for key, facts in where.items())
+        )
 
     def metavariables(self, text: str, *keys: str) -> frozenset[str]:
         try:
@@ -191,8 +240,10 @@ class _Reader:
         match match:
             case BranchMatch():
                 known.add("test")
-            case CallMatch():
+            case CallMatch() | ContextMatch():
                 known.add("callee")
+            case AttributeMatch() | SubscriptMatch():
+                known.add("code")
             case PatternMatch(pattern=pattern):
                 known |= self.metavariables(pattern, "match", "pattern")
         try:
@@ -235,6 +286,16 @@ class _Reader:
             raise self.error("examples", index, "fixed", message="`fixed` needs a `bad`")
         line = self.document.line((*self.at, "examples", index))
         return Example(raw.get("bad"), raw.get("fixed"), raw.get("ok"), line)
+
+
+def _argument(selector: str, facts: tuple[str, ...]) -> Argument:
+    """A condition on arguments, from how a pack names them (:data:`graphmend.rules.schema.ARGUMENT`)."""
+    if selector in ("any", "integers"):
+        return Argument(facts, any=selector == "any", integers=selector == "integers")
+    position, _, name = selector.partition(":")
+    if not position[0].isdigit():
+        return Argument(facts, name=position)
+    return Argument(facts, int(position.rstrip("+")), position.endswith("+"), name)
 
 
 def _escape(text: str) -> str:

@@ -9,23 +9,27 @@ from dataclasses import dataclass, field
 from graphmend.findings import Confidence
 from graphmend.flow.interpreter import Facts
 from graphmend.flow.program import Program
-from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value
-from graphmend.model.module import Class, Function, Module
-from graphmend.model.scopes import walk_scope
+from graphmend.flow.values import ExternalName, Kind, Target
+from graphmend.model.module import Function
 from graphmend.model.tree import children
 from graphmend.regions.entries import EFFECTS, decorator_names
-from graphmend.rules.model import BranchMatch, CallMatch, PatternMatch, Rule
-from graphmend.rules.pattern import Metavariable, Pattern, metavariable, parse_pattern
+from graphmend.rules.callees import called_by, certainty_of_call, ids_of, observes, takes, target_names
+from graphmend.rules.conditions import Question, is_elif, questions, returns, tested_parts
+from graphmend.rules.holds import holds, least, surest
+from graphmend.rules.model import (
+    AttributeMatch,
+    BranchMatch,
+    CallMatch,
+    ContextMatch,
+    PatternMatch,
+    Rule,
+    StatementMatch,
+    SubscriptMatch,
+)
+from graphmend.rules.pattern import parse_pattern
+from graphmend.rules.structure import match_pattern
 
-_KINDS = {
-    "tensor": Kind.TENSOR,
-    "scalar-read": Kind.SCALAR,
-    "size": Kind.SIZE,
-    "static": Kind.STATIC,
-    "module": Kind.OBJECT,
-    "none": Kind.NONE,
-    "container": Kind.CONTAINER,
-}
+_STATEMENTS: Mapping[str, type[ast.stmt]] = {"class": ast.ClassDef}
 
 
 @dataclass(frozen=True)
@@ -62,78 +66,126 @@ class Matcher:
     def __init__(self, rules: Sequence[Rule], observers: Sequence[Rule]) -> None:
         self.branches = [(rule, rule.match) for rule in rules if isinstance(rule.match, BranchMatch)]
         self.calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
+        self._noted_calls = [pair for pair in self.calls if not any(each.integers for each in pair[1].given)]
+        self._of_numbers = len(self._noted_calls) < len(self.calls)
+        self.attributes = [(rule, rule.match) for rule in rules if isinstance(rule.match, AttributeMatch)]
+        self.subscripts = [(rule, rule.match) for rule in rules if isinstance(rule.match, SubscriptMatch)]
+        self.contexts = [(rule, rule.match) for rule in rules if isinstance(rule.match, ContextMatch)]
+        self.statements = [(rule, rule.match) for rule in rules if isinstance(rule.match, StatementMatch)]
         self.patterns = [
             (rule, rule.match, parse_pattern(rule.match.pattern))
             for rule in rules
             if isinstance(rule.match, PatternMatch)
         ]
         self.observers = [rule.match for rule in observers if isinstance(rule.match, CallMatch)]
+        self._attribute_names = frozenset(name for _, match in self.attributes for name in match.names)
+        self._taken: dict[Target, bool] = {}
 
     def concerns(self, program: Program, function: Function) -> bool:
-        """Whether a function can hold a match, from what was noted of it while it was interpreted."""
-        if self.patterns or self.branches and function in program.tests_data:
+        """Whether a function can hold a match, from what was noted of it while it was interpreted, and its text."""
+        if (self.branches or self.subscripts or self._of_numbers) and function in program.tests_data:
             return True
-        return any(
-            any(_takes(match, name) for _, match in self.calls)
-            for called in program.noted.get(function, ())
-            for name in target_names(called)
+        if self._attribute_names and not self._attribute_names.isdisjoint(program.attributes.get(function, ())):
+            return True
+        if any(self._may_call(program, called) for called in program.noted.get(function, ())):
+            return True
+        if not self.patterns and not self.statements:
+            return False
+        text = function.text
+        return any(all(word in text for word in pattern.words) for _, _, pattern in self.patterns) or any(
+            kind in text for _, match in self.statements for kind in match.kinds
         )
+
+    def _may_call(self, program: Program, called: Target) -> bool:
+        key = called if isinstance(called, ExternalName) else None  # the others are many, and asked about once
+        known = self._taken.get(key) if key is not None else None
+        if known is None:
+            known = any(takes(match, program, called) for _, match in self._noted_calls) or any(
+                name in match.managers or name.rpartition(".")[0] in match.managers
+                for _, match in self.contexts
+                for name in target_names(called)
+            )
+            if key is not None:
+                self._taken[key] = known
+        return known
 
     def matches(self, program: Program, facts: Facts) -> list[Match]:
         """All matches in one function, in the order of the source; each statement once a rule."""
         found: list[Match] = []
+        tested = tested_parts(facts.function)
         for statement, node in _places(facts.function):
             if id(node) not in facts.values and not (isinstance(node, ast.stmt) and id(node) in facts.reached):
                 continue
-            found += self._at(program, facts, statement, node)
+            found += self._at(program, facts, statement, node, tested)
         return sorted(found, key=lambda match: (match.node.lineno, match.node.col_offset, match.rule.code))
 
-    def _at(self, program: Program, facts: Facts, statement: ast.stmt, node: ast.AST) -> Iterator[Match]:
-        if isinstance(node, ast.If):
-            yield from self._branch(program, facts, node, node.test, _form(facts.function.module, node))
-        elif isinstance(node, ast.IfExp):
-            yield from self._branch(program, facts, statement, node.test, "conditional-expression", inside=node)
-        elif isinstance(node, ast.While):
-            yield from self._branch(program, facts, node, node.test, "while")
-        elif isinstance(node, ast.Assert):
-            yield from self._branch(program, facts, node, node.test, "assert")
+    def _at(
+        self, program: Program, facts: Facts, statement: ast.stmt, node: ast.AST, tested: frozenset[int]
+    ) -> Iterator[Match]:
+        if self.branches:
+            for question in questions(node, facts.function.module, tested):
+                yield from self._branch(program, facts, statement, question)
+        if isinstance(node, ast.stmt):
+            yield from self._statement(program, facts, node)
         elif isinstance(node, ast.Call):
             yield from self._call(program, facts, statement, node)
-        for rule, match, pattern in self.patterns:
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield from self._attribute(facts, statement, node, "read")
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            yield from self._subscript(facts, statement, node, "read")
+        for rule, pattern_match, pattern in self.patterns:
             captures = match_pattern(pattern, node, facts)
             if captures is not None and isinstance(node, (ast.expr, ast.stmt)):
-                certainty = _facts_hold(match, captures, facts)
+                certainty = _facts_hold(pattern_match, captures, facts)
                 if certainty is not None:
                     yield Match(rule, node, statement, certainty, captures=captures, gb=rule.gb)
 
-    def _branch(
-        self,
-        program: Program,
-        facts: Facts,
-        statement: ast.stmt,
-        test: ast.expr,
-        form: str,
-        inside: ast.IfExp | None = None,
-    ) -> Iterator[Match]:
-        body = "other" if inside is not None else self._body(program, facts, statement)
-        for rule, match in self.branches:
-            if form not in match.forms or (match.body is not None and body not in match.body):
-                continue
-            certainty = _test_holds(test, match.test, facts)
-            if certainty is not None:
-                yield Match(rule, test, statement, certainty, gb=rule.gb)
+    def _statement(self, program: Program, facts: Facts, node: ast.stmt) -> Iterator[Match]:
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    yield from self._written(facts, node, target, value)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                yield from self._written(facts, node, target, value)
+            case ast.AugAssign(target=target, value=value):
+                yield from self._written(facts, node, target, value)
+                if isinstance(target, ast.Subscript):
+                    yield from self._subscript(facts, node, target, "read")
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                for item in items:
+                    yield from self._context(program, facts, node, item.context_expr)
+        for rule, match in self.statements:
+            if any(isinstance(node, _STATEMENTS[kind]) for kind in match.kinds):
+                yield Match(rule, node, node, Confidence.HIGH, gb=rule.gb)
 
-    def _body(self, program: Program, facts: Facts, statement: ast.stmt) -> str:
+    # ---------------------------------------------------------------- branches
+
+    def _branch(self, program: Program, facts: Facts, statement: ast.stmt, question: Question) -> Iterator[Match]:
+        body = ""
+        for rule, match in self.branches:
+            if question.form not in match.forms:
+                continue
+            if match.captured is not None and match.captured is not question.captured:
+                continue
+            certainty = surest(holds(facts, asked, match.tests) for asked in question.asked)
+            if certainty is None:
+                continue
+            if match.body is not None:
+                body = body or self._body(program, facts, question, statement)
+                if body not in match.body:
+                    continue
+            yield Match(rule, question.node, statement, certainty, gb=rule.gb)
+
+    def _body(self, program: Program, facts: Facts, question: Question, statement: ast.stmt) -> str:
         """What a branch does: ``raises``, ``observes``, ``returns`` or ``other``."""
-        if not isinstance(statement, ast.If):
+        if not isinstance(statement, ast.If) or question.form not in ("if", "elif"):
             return "other"
         kinds = self._kinds(program, facts, statement.body)
-        if statement.orelse and not _is_elif(statement) and "raise" not in kinds:
+        if statement.orelse and not is_elif(statement) and "raise" not in kinds:
             kinds |= self._kinds(program, facts, statement.orelse)
         if kinds and kinds <= {"raise", "observe"}:
             return "raises" if "raise" in kinds else "observes"
-        parts = [*statement.body, *statement.orelse]
-        return "returns" if any(isinstance(node, ast.Return) for node in walk_scope(parts)) else "other"
+        return "returns" if returns([*statement.body, *statement.orelse]) else "other"
 
     def _kinds(self, program: Program, facts: Facts, body: Sequence[ast.stmt]) -> set[str]:
         """What the statements of a branch do; a message that is put together before it is raised does nothing."""
@@ -163,58 +215,87 @@ class Matcher:
     def _only_observes(self, program: Program, called: Target) -> bool:
         if isinstance(called, Function) and decorator_names(program.index, called) & EFFECTS:
             return True
-        return any(_takes(match, name) for name in target_names(called) for match in self.observers)
+        return any(observes(self.observers, name) for name in target_names(called))
+
+    # ---------------------------------------------------------------- other constructs
 
     def _call(self, program: Program, facts: Facts, statement: ast.stmt, call: ast.Call) -> Iterator[Match]:
-        value = facts.value(call.func)
-        names = list(callee_names(value))
+        if not self.calls or not called_by(facts.value(call.func)):
+            return
         for rule, match in self.calls:
-            taken = [name for name in names if _takes(match, name)]
-            if taken:
-                sure = len(taken) == len(value.targets) and not value.may(Kind.UNKNOWN) and not value.inferred
-                confidence = Confidence.HIGH if sure else Confidence.MEDIUM
-                yield Match(rule, call, statement, confidence, _spelled(call), gb=_ids(rule, match, taken))
+            certainty = certainty_of_call(match, program, facts, call)
+            if certainty is not None:
+                yield Match(rule, call, statement, certainty, _spelled(call), gb=ids_of(rule, match, facts, call))
+
+    def _written(self, facts: Facts, statement: ast.stmt, target: ast.expr, value: ast.expr) -> Iterator[Match]:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                yield from self._written(facts, statement, each, value)
+        elif isinstance(target, ast.Attribute):
+            yield from self._attribute(facts, statement, target, "write")
+        elif isinstance(target, ast.Subscript):
+            yield from self._subscript(facts, statement, target, "write", value)
+
+    def _attribute(self, facts: Facts, statement: ast.stmt, node: ast.Attribute, access: str) -> Iterator[Match]:
+        for rule, match in self.attributes:
+            if node.attr in match.names and access in match.access:
+                certainty = _owner_holds(facts, node.value, match.owners)
+                if certainty is not None:
+                    yield Match(rule, node, statement, certainty, gb=rule.gb)
+
+    def _subscript(
+        self, facts: Facts, statement: ast.stmt, node: ast.Subscript, access: str, value: ast.expr | None = None
+    ) -> Iterator[Match]:
+        for rule, match in self.subscripts:
+            if access not in match.access:
+                continue
+            parts = [
+                holds(facts, node.value, match.owners),
+                surest(holds(facts, each, match.index) for each in _indices(node)) if match.index else Confidence.HIGH,
+                surest(holds(facts, each, match.bound) for each in _bounds(node)) if match.bound else Confidence.HIGH,
+                holds(facts, value, match.value) if match.value and value is not None else Confidence.HIGH,
+            ]
+            known = [each for each in parts if each is not None]
+            if len(known) == len(parts):
+                yield Match(rule, node, statement, least(*known), gb=rule.gb)
+
+    def _context(self, program: Program, facts: Facts, statement: ast.stmt, manager: ast.expr) -> Iterator[Match]:
+        made = manager.func if isinstance(manager, ast.Call) else None
+        value = facts.value(made if made is not None else manager)
+        names = {name for each in value.targets for name in target_names(each)} if made is not None else set()
+        instance = facts.value(manager)
+        if instance.may(Kind.OBJECT):
+            names |= {cls.name if isinstance(cls, ExternalName) else cls.qualified for cls in instance.classes}
+        for rule, match in self.contexts:
+            if not names.isdisjoint(match.managers):
+                sure = names <= match.managers and not value.may(Kind.UNKNOWN)
+                certainty = Confidence.HIGH if sure else Confidence.MEDIUM
+                yield Match(rule, manager, statement, certainty, ast.unparse(made or manager), gb=rule.gb)
 
 
-def callee_names(value: Value) -> Iterator[str]:
-    """The dotted names of what a called value may be: functions, and methods as ``class.method``."""
-    for each in value.targets:
-        yield from target_names(each)
+def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str]) -> Confidence | None:
+    """How certain it is that an object is what a rule asks for: by a fact, or as an instance of a class."""
+    by_fact = holds(facts, owner, [each for each in wanted if "." not in each])
+    value = facts.value(owner)
+    names = {cls.name for cls in value.classes if isinstance(cls, ExternalName)} if value.may(Kind.OBJECT) else set()
+    by_class = None
+    if not names.isdisjoint(wanted):
+        sure = names <= set(wanted) and value.only(Kind.OBJECT | Kind.NONE)
+        by_class = Confidence.HIGH if sure else Confidence.MEDIUM
+    return surest([by_fact, by_class])
 
 
-def target_names(called: Target) -> Iterator[str]:
-    """The dotted name of one thing that may be called."""
-    match called:
-        case ExternalName(name=name):
-            yield name
-        case ObjectMethod(owner=owner, name=name):
-            yield f"{owner}.{name}"
-        case TensorMethod(name=name):
-            yield f"torch.Tensor.{name}"
-        case Function():
-            yield f"{called.module.name}.{called.qualname}"
-        case Bound(function=function):
-            yield f"{function.module.name}.{function.qualname}"
-        case Class():
-            yield called.qualified
-        case Module():
-            yield called.name
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    """The indices of a subscript that are no slices."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return [each for each in parts if not isinstance(each, ast.Slice)]
 
 
-def _takes(match: CallMatch, name: str) -> bool:
-    if match.takes_function(name):
-        return True
-    owner, _, method = name.rpartition(".")
-    receiver = "tensor" if owner == "torch.Tensor" and "tensor" in match.receivers else owner
-    return bool(match.methods) and receiver in match.receivers and match.takes_method(method)
-
-
-def _ids(rule: Rule, match: CallMatch, names: Sequence[str]) -> tuple[str, ...]:
-    """The graph breaks of a call of one of some functions and methods, in the order of the rule's."""
-    found: set[str] = set()
-    for name in names:
-        found.update(match.function_gb if match.takes_function(name) else match.method_gb)
-    return tuple(each for each in rule.gb if each in found)
+def _bounds(node: ast.Subscript) -> list[ast.expr]:
+    """The bounds of the slices of a subscript."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    slices = [each for each in parts if isinstance(each, ast.Slice)]
+    return [bound for each in slices for bound in (each.lower, each.upper, each.step) if bound is not None]
 
 
 def _spelled(call: ast.Call) -> str:
@@ -244,141 +325,15 @@ def _inside(statement: ast.stmt) -> Iterator[tuple[ast.stmt, ast.AST]]:
             stack += children(node)
 
 
-def _form(module: Module, statement: ast.If) -> str:
-    start = module.source.offset(statement.lineno, statement.col_offset)
-    return "elif" if module.source.text.startswith("elif", start) else "if"
-
-
-def _is_elif(statement: ast.If) -> bool:
-    return len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If)
-
-
-def test_leaves(test: ast.expr) -> Iterator[ast.expr]:
-    """The expressions whose truth a condition asks for, through ``and``, ``or`` and ``not``."""
-    match test:
-        case ast.BoolOp(values=values):
-            for value in values:
-                yield from test_leaves(value)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            yield from test_leaves(operand)
-        case ast.NamedExpr(value=value):
-            yield from test_leaves(value)
-        case _:
-            yield test
-
-
-def _test_holds(test: ast.expr, fact: str, facts: Facts) -> Confidence | None:
-    certainties = [_holds(facts.value(leaf), fact) for leaf in test_leaves(test)]
-    known = [certainty for certainty in certainties if certainty is not None]
-    return min(known, key=lambda certainty: certainty.rank) if known else None
-
-
-def _holds(value: Value, fact: str) -> Confidence | None:
-    """How certain it is that a fact holds of a value; ``None`` if nothing says that it does."""
-    kind = _KINDS[fact]
-    if not value.may(kind):
-        return None
-    rest = value.kinds & ~(kind | (Kind.NONE if kind != Kind.NONE else 0))
-    if not rest:
-        return Confidence.MEDIUM if value.inferred else Confidence.HIGH
-    return Confidence.LOW if value.inferred or rest & Kind.UNKNOWN else Confidence.MEDIUM
-
-
 def _facts_hold(
     match: PatternMatch, captures: Mapping[str, ast.expr | tuple[ast.expr, ...]], facts: Facts
 ) -> Confidence | None:
     certainty = Confidence.HIGH
-    for name, fact in match.where:
+    for name, wanted in match.where:
         captured = captures.get(name)
         for node in captured if isinstance(captured, tuple) else [captured]:
-            holds = _holds(facts.value(node), fact) if node is not None else None
-            if holds is None:
+            found = holds(facts, node, wanted) if node is not None else None
+            if found is None:
                 return None
-            certainty = max(certainty, holds, key=lambda each: each.rank)
+            certainty = least(certainty, found)
     return certainty
-
-
-# -------------------------------------------------------------------- patterns
-
-Captures = dict[str, "ast.expr | tuple[ast.expr, ...]"]
-
-
-def match_pattern(pattern: Pattern, node: ast.AST, facts: Facts) -> Captures | None:
-    """What the metavariables stand for if ``node`` has the pattern's shape, else ``None``.
-
-    A dotted name in the pattern is a qualified name: it matches whatever resolves to it, however it is spelled.
-    """
-    captures: Captures = {}
-    return captures if _match(pattern.node, node, facts, captures) else None
-
-
-def _match(pattern: ast.AST, node: ast.AST, facts: Facts, captures: Captures) -> bool:
-    if isinstance(pattern, ast.Name):
-        variable = metavariable(pattern.id)
-        if variable is not None:
-            return isinstance(node, ast.expr) and _capture(variable, node, captures)
-    dotted = _dotted(pattern)
-    if dotted is not None and isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-        names = set(callee_names(facts.value(node)))
-        if dotted in names or f"builtins.{dotted}" in names:
-            return True
-        if isinstance(pattern, ast.Name):
-            return isinstance(node, ast.Name) and node.id == pattern.id and not names
-    if type(pattern) is not type(node):
-        return False
-    for name, expected in ast.iter_fields(pattern):
-        if name in ("ctx", "type_comment", "kind"):
-            continue
-        actual = getattr(node, name)
-        if isinstance(expected, list):
-            if not _match_list(expected, actual, facts, captures):
-                return False
-        elif isinstance(expected, ast.AST):
-            if not isinstance(actual, ast.AST) or not _match(expected, actual, facts, captures):
-                return False
-        elif expected != actual or type(expected) is not type(actual):
-            return False
-    return True
-
-
-def _match_list(expected: list[object], actual: list[object], facts: Facts, captures: Captures) -> bool:
-    if expected and isinstance(expected[0], ast.keyword):
-        return _match_keywords(expected, actual, facts, captures)
-    for position, each in enumerate(expected):
-        variable = metavariable(each.id) if isinstance(each, ast.Name) else None
-        if variable is not None and variable.rest:
-            after = expected[position + 1 :]
-            end = len(actual) - len(after)
-            taken = tuple(node for node in actual[position:end] if isinstance(node, ast.expr))
-            known = captures.setdefault(variable.name, taken)
-            same = isinstance(known, tuple) and [ast.dump(x) for x in known] == [ast.dump(x) for x in taken]
-            return end >= position and same and _match_list(after, actual[end:], facts, captures)
-        if position >= len(actual) or not isinstance(each, ast.AST):
-            return False
-        node = actual[position]
-        if not isinstance(node, ast.AST) or not _match(each, node, facts, captures):
-            return False
-    return len(expected) == len(actual)
-
-
-def _match_keywords(expected: list[object], actual: list[object], facts: Facts, captures: Captures) -> bool:
-    given = {node.arg: node.value for node in actual if isinstance(node, ast.keyword)}
-    wanted = {node.arg: node.value for node in expected if isinstance(node, ast.keyword)}
-    return given.keys() == wanted.keys() and all(
-        _match(value, given[name], facts, captures) for name, value in wanted.items()
-    )
-
-
-def _capture(variable: Metavariable, node: ast.expr, captures: Captures) -> bool:
-    known = captures.setdefault(variable.name, node)
-    return isinstance(known, ast.expr) and (known is node or ast.dump(known) == ast.dump(node))
-
-
-def _dotted(node: ast.AST) -> str | None:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name) or metavariable(node.id) is not None:
-        return None
-    return ".".join([node.id, *reversed(parts)])

@@ -23,13 +23,36 @@ class BranchMatch:
 
     Attributes:
         forms: the constructs, out of :data:`graphmend.rules.schema.FORMS`.
-        test: the fact that must hold of the tested value, out of :data:`graphmend.rules.schema.FACTS`.
+        tests: facts, out of :data:`graphmend.rules.schema.FACTS`; one of them must hold of the tested value.
         body: what the branch may do, out of :data:`graphmend.rules.schema.BODIES`; None for anything.
+        captured: for assertions, whether Dynamo makes an operator of them; None for any.
     """
 
     forms: frozenset[str]
-    test: str
+    tests: tuple[str, ...]
     body: frozenset[str] | None = None
+    captured: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A condition on arguments of a call.
+
+    Attributes:
+        facts: one of them must hold of one of the arguments that are meant.
+        position: the position, the receiver of a tensor's method being 0.
+        onwards: whether the arguments behind it are meant as well.
+        name: the keyword.
+        any: whether every argument is meant.
+        integers: whether the arguments are meant that torch takes as whole numbers.
+    """
+
+    facts: tuple[str, ...] = ()
+    position: int | None = None
+    onwards: bool = False
+    name: str = ""
+    any: bool = False
+    integers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,10 @@ class CallMatch:
         receivers: the qualified names of the classes whose instances have the methods, or a fact (``tensor``).
         function_gb: identifiers of the graph breaks of a call of one of the functions.
         method_gb: identifiers of the graph breaks of a call of one of the methods.
+        makes: what the call constructs: ``module``, ``parameter``.
+        disabled: whether what is called is excluded from compilation (``torch.compiler.disable``).
+        given: what must hold of arguments.
+        without: arguments that must not be given.
     """
 
     functions: tuple[str, ...] = ()
@@ -49,6 +76,10 @@ class CallMatch:
     receivers: tuple[str, ...] = ()
     function_gb: tuple[str, ...] = ()
     method_gb: tuple[str, ...] = ()
+    makes: frozenset[str] = frozenset()
+    disabled: bool = False
+    given: tuple[Argument, ...] = ()
+    without: tuple[Argument, ...] = ()
 
     def takes_function(self, qualified: str) -> bool:
         """Whether a call of the function with this qualified name matches."""
@@ -61,19 +92,67 @@ class CallMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class AttributeMatch:
+    """Matches the use of an attribute.
+
+    Attributes:
+        names: the attributes.
+        owners: facts, or qualified names of classes; the object is one of them.
+        access: ``read``, ``write``.
+    """
+
+    names: frozenset[str]
+    owners: tuple[str, ...]
+    access: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptMatch:
+    """Matches indexing: ``x[index]``, ``x[:bound]``, ``x[index] = value``.
+
+    Attributes:
+        owners: facts, one of which must hold of what is indexed.
+        index: facts, one of which must hold of one of the indices; empty for anything.
+        bound: facts, one of which must hold of a bound of a slice; empty for anything.
+        value: facts, one of which must hold of what is assigned; empty for anything.
+        access: ``read``, ``write``.
+    """
+
+    owners: tuple[str, ...]
+    index: tuple[str, ...]
+    bound: tuple[str, ...]
+    value: tuple[str, ...]
+    access: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMatch:
+    """Matches entering a context manager: qualified names of functions that make one, or of classes."""
+
+    managers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementMatch:
+    """Matches whole statements, by their kind out of :data:`graphmend.rules.schema.STATEMENTS`."""
+
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class PatternMatch:
     """Matches code that has the shape of a pattern.
 
     Attributes:
         pattern: an expression or a statement with metavariables (``$X``, ``$...ARGS``).
-        where: facts that must hold of what a metavariable stands for: pairs of its name, without ``$``, and the fact.
+        where: pairs of a metavariable's name, without ``$``, and facts, one of which must hold of what it stands for.
     """
 
     pattern: str
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-Match = BranchMatch | CallMatch | PatternMatch
+Match = BranchMatch | CallMatch | AttributeMatch | SubscriptMatch | ContextMatch | StatementMatch | PatternMatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend.model.tree import walk
@@ -27,10 +28,17 @@ class Metavariable:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A parsed pattern: one expression or one statement, and the metavariables that occur in it."""
+    """A parsed pattern.
+
+    Attributes:
+        node: one expression or one statement.
+        metavariables: those that occur in it.
+        words: texts that code of this shape contains, whatever its names are bound to.
+    """
 
     node: ast.expr | ast.stmt
     metavariables: frozenset[str]
+    words: frozenset[str]
 
 
 class PatternError(ValueError):
@@ -71,7 +79,17 @@ def parse_pattern(text: str) -> Pattern:
     _decode_strings(tree)
     names = _collect(tree)
     node = tree.body[0]
-    return Pattern(node.value if isinstance(node, ast.Expr) else node, names)
+    return Pattern(node.value if isinstance(node, ast.Expr) else node, names, frozenset(_words(tree)))
+
+
+def _words(tree: ast.AST) -> Iterator[str]:
+    """The texts that stand in whatever matches: attributes of metavariables (other names may be aliases), operators."""
+    for node in walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr=attr) if metavariable(owner) is not None:
+                yield attr
+            case ast.BinOp(op=ast.Mod()):
+                yield "%"
 
 
 def _decode_strings(tree: ast.AST) -> None:

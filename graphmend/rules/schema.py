@@ -12,14 +12,39 @@ from dataclasses import dataclass
 from graphmend.findings import Severity
 from graphmend.obligations import Obligation
 
-FORMS = ("if", "elif", "while", "assert", "conditional-expression")
-"""Constructs that branch on a value."""
+FORMS = (
+    *("if", "elif", "while", "assert", "conditional-expression", "comprehension-filter", "match", "membership"),
+    "value",
+)
+"""Constructs that ask for truth; ``value``: ``and``, ``or``, ``not`` and ``a < b < c`` outside of conditions."""
 
-FACTS = ("tensor", "scalar-read", "size", "static", "module", "none", "container")
-"""Facts about a value that a rule may ask for."""
+FACTS = (
+    *(
+        "tensor",
+        "boolean-tensor",
+        "computed-tensor",
+        "position-tensor",
+        "holds-tensor",
+        "scalar-read",
+        "data",
+        "drawn-number",
+        "numpy-number",
+    ),
+    *("numpy-unknown", "size", "static", "text", "module", "none", "container"),
+)
+"""Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
 
 BODIES = ("raises", "returns", "observes", "other")
 """What a branch does: its statements raise; it returns; it only prints, logs or warns; anything else."""
+
+ACCESSES = ("read", "write")
+"""How an attribute or an element is used."""
+
+STATEMENTS = ("class",)
+"""Statements that a rule may report as such."""
+
+MADE = ("module", "parameter")
+"""What a call may construct."""
 
 REGIONS = ("traced", "anywhere")
 """Where a rule looks."""
@@ -33,6 +58,7 @@ OBLIGATIONS = tuple(obligation.value for obligation in Obligation)
 CODE = r"[A-Z]{1,8}[0-9]{1,5}"
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 QUALIFIED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+ARGUMENT = r"any|\d+\+?|\d+:[A-Za-z_]\w*|[A-Za-z_]\w*"
 VERSIONS = r"(>=|<=|==|!=|>|<)\d+(\.\d+)*(,(>=|<=|==|!=|>|<)\d+(\.\d+)*)*"
 
 
@@ -80,7 +106,7 @@ class Free:
 
     keys: str
     what: str
-    value: Text
+    value: Text | ListOf
 
 
 @dataclass(frozen=True)
@@ -107,12 +133,18 @@ Shape = Text | Truth | ListOf | Record | Free | Following
 _qualified = Text(pattern=QUALIFIED, what="a qualified name like `warnings.warn`")
 _ids = ListOf(Text(pattern=r"GB\d{4}", what="an id like `GB0170`"))
 _line = Text()
+_owner = Text(pattern=rf"[a-z]+(-[a-z]+)*|{QUALIFIED}", what="a fact or a qualified name like `logging.Logger`")
+_facts = ListOf(Text(choices=FACTS), or_single=True)
+_argument = (
+    "an argument: `any`, a position like `0`, those from one on like `1+`, a keyword, both like `1:dim`, or `integers`"
+)
 
 BRANCH = Record(
     {
         "forms": Field(ListOf(Text(choices=FORMS)), "The constructs.", required=True),
-        "test": Field(Text(choices=FACTS), "The fact that must hold of the tested value.", required=True),
+        "test": Field(_facts, "Facts, one of which must hold of the tested value.", required=True),
         "body": Field(ListOf(Text(choices=BODIES)), "What the branch does; anything when left out."),
+        "captured": Field(Truth(), "For assertions: whether Dynamo makes an operator of them."),
     }
 )
 CALL = Record(
@@ -129,27 +161,76 @@ CALL = Record(
             "Names of methods of `receiver`; `*` stands for each method.",
         ),
         "receiver": Field(
-            ListOf(_qualified, or_single=True),
-            "The classes whose instances have the methods, or a fact like `tensor`.",
+            ListOf(_owner, or_single=True),
+            "The classes whose instances have the methods, or facts: `tensor`, `numpy-number`, `data`, `container`.",
         ),
         "function_gb": Field(_ids, "Those of the rule's ids that a call of a function has; all when left out."),
         "method_gb": Field(_ids, "Those of the rule's ids that a call of a method has; all when left out."),
+        "makes": Field(ListOf(Text(choices=MADE), or_single=True), "What the call constructs."),
+        "disabled": Field(Truth(), "What is called is excluded from compilation (`torch.compiler.disable`)."),
+        "given": Field(
+            Free(ARGUMENT, _argument, _facts),
+            "Facts, one of which must hold of an argument: `any`, by position (the receiver of a tensor's method is 0),"
+            " by keyword, or `integers` for those that torch takes as whole numbers.",
+        ),
+        "without": Field(
+            ListOf(Text(pattern=ARGUMENT, what=_argument), or_single=True), "Arguments that must not be given."
+        ),
     },
-    one_of=("function", "method"),
+    one_of=("function", "method", "makes", "disabled"),
     several=True,
+)
+ATTRIBUTE = Record(
+    {
+        "name": Field(
+            ListOf(Text(pattern=r"[A-Za-z_]\w*", what="the name of an attribute"), or_single=True),
+            "Names of attributes.",
+            required=True,
+        ),
+        "of": Field(
+            ListOf(_owner, or_single=True),
+            "Facts, or classes, one of which the object must be.",
+            required=True,
+        ),
+        "access": Field(ListOf(Text(choices=ACCESSES), or_single=True), "How it is used; `read` when left out."),
+    }
+)
+SUBSCRIPT = Record(
+    {
+        "of": Field(_facts, "Facts, one of which must hold of what is indexed; `tensor` when left out."),
+        "index": Field(_facts, "Facts, one of which must hold of an index."),
+        "bound": Field(_facts, "Facts, one of which must hold of a bound of a slice."),
+        "value": Field(_facts, "Facts, one of which must hold of what is assigned."),
+        "access": Field(ListOf(Text(choices=ACCESSES), or_single=True), "How it is used; `read` when left out."),
+    },
+    one_of=("index", "bound"),
+    several=True,
+)
+CONTEXT = Record(
+    {
+        "manager": Field(
+            ListOf(_qualified, or_single=True),
+            "Qualified names of functions that make a context manager, or of its classes.",
+            required=True,
+        )
+    }
 )
 MATCH = Record(
     {
         "branch": Field(BRANCH, "A branch on a value."),
         "call": Field(CALL, "A call of a function or method."),
+        "attribute": Field(ATTRIBUTE, "The use of an attribute."),
+        "subscript": Field(SUBSCRIPT, "An index or a slice."),
+        "context": Field(CONTEXT, "Entering a context manager."),
+        "statement": Field(ListOf(Text(choices=STATEMENTS), or_single=True), "Statements, by their kind."),
         "pattern": Field(_line, "Python code with metavariables: `$X` for one expression, `$...ARGS` for any number."),
         "where": Field(
-            Free(r"\$[A-Z_][A-Z0-9_]*", "a metavariable like `$X`", Text(choices=FACTS)),
-            "Facts that must hold of metavariables.",
+            Free(r"\$[A-Z_][A-Z0-9_]*", "a metavariable like `$X`", _facts),
+            "Facts, one of which must hold of what a metavariable stands for.",
         ),
         "region": Field(Text(choices=REGIONS), "Where the rule looks; `traced` when left out."),
     },
-    one_of=("branch", "call", "pattern"),
+    one_of=("branch", "call", "attribute", "subscript", "context", "statement", "pattern"),
 )
 ARGUMENTS = {
     "outline": Record(

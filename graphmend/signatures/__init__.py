@@ -31,6 +31,21 @@ class Signature:
         return flag in self.flags
 
 
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that torch takes a whole number, or a list of such, for.
+
+    Args:
+        name: its keyword.
+        position: its position, the receiver of a method being 0; -1 for one that is given by its keyword only.
+        onwards: whether what is given behind it belongs to it.
+    """
+
+    name: str
+    position: int
+    onwards: bool
+
+
 @dataclass(frozen=True)
 class Torch:
     """The torch tables."""
@@ -51,6 +66,7 @@ class Torch:
     stateful: frozenset[str]
     random_modules: frozenset[str]
     tensors: frozenset[str]
+    integers: dict[str, tuple[Parameter, ...]]
 
     def function(self, dotted: str) -> Signature | None:
         """The signature of a function by its dotted name."""
@@ -81,6 +97,9 @@ class Python:
     instances: dict[str, str]
     readers: frozenset[str]
     writers: frozenset[str]
+    draws: frozenset[str]
+    numpy_plain: frozenset[str]
+    numpy_elementwise: frozenset[str]
 
     def is_pure(self, dotted: str) -> bool:
         """Whether calling the function has no effect."""
@@ -130,6 +149,14 @@ def torch() -> Torch:
         frozenset(modules["stateful"]),
         frozenset(modules["random"]),
         frozenset(data["tensors"]),
+        {name: _parameters(each) for name, each in (_load("integers.yaml") | data["integers"]).items()},
+    )
+
+
+def _parameters(table: dict[str, int | str]) -> tuple[Parameter, ...]:
+    """The parameters of one operation, from positions like ``1`` and ``1+``."""
+    return tuple(
+        Parameter(name, int(str(place).rstrip("+")), str(place).endswith("+")) for name, place in table.items()
     )
 
 
@@ -146,4 +173,7 @@ def python() -> Python:
         data["instances"],
         frozenset(data["readers"]),
         frozenset(data["writers"]),
+        frozenset(data["draws"]),
+        frozenset(data["numpy"]["plain"]),
+        frozenset(data["numpy"]["elementwise"]),
     )

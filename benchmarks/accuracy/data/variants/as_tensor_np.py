@@ -1,0 +1,14 @@
+# as_tensor(np)
+
+import numpy as np
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    return x + torch.as_tensor(np.arange(3))
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,14 @@
+# assert t == const (0-d)
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    assert x[0, 0] == 1.0, "bad"
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

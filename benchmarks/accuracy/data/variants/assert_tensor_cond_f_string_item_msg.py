@@ -1,0 +1,14 @@
+# assert tensor cond f-string .item msg
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    assert (x > 0).all(), f"bad {x.min().item()}"
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,14 @@
+# assert torch.all(..).item()
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    assert torch.all(x > 0).item(), "bad"
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,16 @@
+# bool mask setitem tensor
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+Y = torch.tensor([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]])
+
+
+def f(x, y):
+    z = x.clone()
+    z[z > 2] = y[z > 2]
+    return z
+
+
+compiled = torch.compile(f)
+compiled(X, Y)

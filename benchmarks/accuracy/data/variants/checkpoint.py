@@ -1,0 +1,18 @@
+# checkpoint
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.l, x, use_reentrant=False)
+
+
+compiled = torch.compile(M())
+compiled(X.clone().requires_grad_())

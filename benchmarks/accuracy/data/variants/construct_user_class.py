@@ -1,0 +1,18 @@
+# construct user class
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class Foo:
+    def __init__(self):
+        self.v = 3
+
+
+def f(x):
+    return x + Foo().v
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,16 @@
+# .data_ptr() compare
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+Y = torch.tensor([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]])
+
+
+def f(x, y):
+    if x.data_ptr() == y.data_ptr():
+        return x
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X, Y)

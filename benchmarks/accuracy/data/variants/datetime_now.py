@@ -1,0 +1,15 @@
+# datetime.now
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    import datetime
+    d = datetime.datetime.now()
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

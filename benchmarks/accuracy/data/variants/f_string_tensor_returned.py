@@ -1,0 +1,14 @@
+# f-string tensor returned
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x * 2
+    return y + 1, f"y={y}"
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# hash / dict with tensor keys
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+Y = torch.tensor([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]])
+
+
+def f(x, y):
+    d = {x: 1, y: 2}
+    return x + d[x]
+
+
+compiled = torch.compile(f)
+compiled(X, Y)

@@ -1,0 +1,16 @@
+# if cond: list.append
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    o = []
+    if x.max() > 3:
+        o.append(x)
+    return x * 2
+
+
+compiled = torch.compile(f)
+compiled(X)

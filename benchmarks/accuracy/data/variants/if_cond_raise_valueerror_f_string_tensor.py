@@ -1,0 +1,15 @@
+# if cond: raise ValueError(f-string tensor)
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if (x < 0).any():
+        raise ValueError(f"neg {x.min()}")
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

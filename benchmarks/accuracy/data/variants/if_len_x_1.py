@@ -1,0 +1,15 @@
+# if len(x) > 1
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if len(x) > 1:
+        return x + 1
+    return x
+
+
+compiled = torch.compile(f)
+compiled(X)

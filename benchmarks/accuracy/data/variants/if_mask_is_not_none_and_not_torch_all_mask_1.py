@@ -1,0 +1,16 @@
+# if mask is not None and not torch.all(mask==1)
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+Y = torch.tensor([[0.5, 1.5, 2.5], [3.5, 4.5, 5.5]])
+
+
+def f(x, mask):
+    if mask is not None and not torch.all(mask == 1):
+        x = x + mask
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X, Y)

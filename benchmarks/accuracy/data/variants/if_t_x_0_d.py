@@ -1,0 +1,15 @@
+# if t == x (0-d)
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if x[0, 0] == x[0, 1]:
+        return x + 1
+    return x
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# inspect.currentframe
+
+import inspect
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    fr = inspect.currentframe()
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,14 @@
+# int(t)
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+I = torch.tensor(1)
+
+
+def f(x, i):
+    return x * int(i)
+
+
+compiled = torch.compile(f)
+compiled(X, I)

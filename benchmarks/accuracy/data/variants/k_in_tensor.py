@@ -1,0 +1,16 @@
+# k in tensor
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+IDS = torch.tensor([2, 0, 1])
+
+
+def f(x, ids):
+    if 2 in ids:
+        return x + 1
+    return x
+
+
+compiled = torch.compile(f)
+compiled(X, IDS)

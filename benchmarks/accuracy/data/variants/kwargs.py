@@ -1,0 +1,13 @@
+# **kwargs
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x, **kw):
+    return x + kw.get("a", 1)
+
+
+compiled = torch.compile(f)
+compiled(X)

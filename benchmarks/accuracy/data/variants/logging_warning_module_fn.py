@@ -1,0 +1,16 @@
+# logging.warning module fn
+
+import logging
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x * 2
+    logging.warning("hi")
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

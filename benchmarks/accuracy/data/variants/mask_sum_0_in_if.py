@@ -1,0 +1,15 @@
+# mask.sum() == 0 in if
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if (x > 2).sum() == 0:
+        return x
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# multiprocessing/threads create
+
+import threading
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    t = threading.Thread(target=len, args=([],))
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

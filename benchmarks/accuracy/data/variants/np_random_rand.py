@@ -1,0 +1,14 @@
+# np.random.rand
+
+import numpy as np
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    return x * float(np.random.randint(1, 2))
+
+
+compiled = torch.compile(f)
+compiled(X)

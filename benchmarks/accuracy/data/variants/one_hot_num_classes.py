@@ -1,0 +1,14 @@
+# one_hot num_classes
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+IDS = torch.tensor([2, 0, 1])
+
+
+def f(x, ids):
+    return torch.nn.functional.one_hot(ids, 4)
+
+
+compiled = torch.compile(f)
+compiled(X, IDS)

@@ -1,0 +1,16 @@
+# os.path.exists
+
+import os
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if os.path.exists("nope"):
+        return x
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

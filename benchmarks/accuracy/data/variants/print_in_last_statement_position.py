@@ -1,0 +1,15 @@
+# print in last statement position
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x + 1
+    print("done")
+    return y
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,28 @@
+# print in submodule forward
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        print("in")
+        return y + 1
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Inner()
+        self.l = nn.Linear(3, 3)
+    def forward(self, x):
+        x = self.l(x)
+        x = self.a(x)
+        return self.l(x)
+
+
+compiled = torch.compile(M())
+compiled(X)

@@ -1,0 +1,15 @@
+# random.randint
+
+import random
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    r = random.randint(1, 1)
+    return x * r
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,21 @@
+# register_forward_hook inside forward
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+    def forward(self, x):
+        h = self.l.register_forward_hook(lambda m, a, o: o + 1)
+        y = self.l(x)
+        h.remove()
+        return y
+
+
+compiled = torch.compile(M())
+compiled(X)

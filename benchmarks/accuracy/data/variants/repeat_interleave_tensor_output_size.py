@@ -1,0 +1,13 @@
+# repeat_interleave tensor output_size
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x, r):
+    return torch.repeat_interleave(x, r, dim=0, output_size=3) * 2
+
+
+compiled = torch.compile(f)
+compiled(X, torch.tensor([1, 2]))

@@ -1,0 +1,17 @@
+# self.add_module in forward
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if not hasattr(self, "lin"):
+            self.add_module("lin", nn.Linear(3, 3))
+        return self.lin(x)
+
+
+compiled = torch.compile(M())
+compiled(X)

@@ -1,0 +1,19 @@
+# self.cache = tensor
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = None
+    def forward(self, x):
+        self.cache = x * 2
+        return x + 1
+
+
+compiled = torch.compile(M())
+compiled(X)

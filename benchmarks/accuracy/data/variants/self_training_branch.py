@@ -1,0 +1,17 @@
+# self.training branch
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if self.training:
+            return x + 1
+        return x
+
+
+compiled = torch.compile(M())
+compiled(X)

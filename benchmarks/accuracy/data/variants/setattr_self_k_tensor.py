@@ -1,0 +1,16 @@
+# setattr(self, 'k', tensor)
+
+import torch
+import torch.nn as nn
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+class M(nn.Module):
+    def forward(self, x):
+        setattr(self, "k", x * 2)
+        return x + self.k
+
+
+compiled = torch.compile(M())
+compiled(X)

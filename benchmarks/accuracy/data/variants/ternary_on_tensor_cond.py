@@ -1,0 +1,14 @@
+# ternary on tensor cond
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x + 1 if x.sum() > 0 else x - 1
+    return y * 2
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# threading.local / get_ident
+
+import threading
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    t = threading.get_ident()
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,17 @@
+# threading.Lock with
+
+import threading
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+LOCK = threading.Lock()
+
+
+def f(x):
+    with LOCK:
+        y = x * 2
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

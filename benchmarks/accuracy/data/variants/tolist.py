@@ -1,0 +1,15 @@
+# .tolist()
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+IDS = torch.tensor([2, 0, 1])
+
+
+def f(x, ids):
+    l = ids.tolist()
+    return x + l[0]
+
+
+compiled = torch.compile(f)
+compiled(X, IDS)

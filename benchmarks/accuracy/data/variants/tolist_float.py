@@ -1,0 +1,14 @@
+# .tolist() float
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    l = x.tolist()
+    return x + l[0][0]
+
+
+compiled = torch.compile(f)
+compiled(X)

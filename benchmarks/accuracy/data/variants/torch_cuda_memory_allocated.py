@@ -1,0 +1,15 @@
+# torch.cuda.memory_allocated
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x + 1
+    m = torch.cuda.memory_allocated()
+    return y * 2
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# torch.is_nonzero
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if torch.is_nonzero(x.sum()):
+        return x + 1
+    return x
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# torch.jit.is_scripting/tracing
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if torch.jit.is_scripting() or torch.jit.is_tracing():
+        return x
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# torch.rand([]) < p layerdrop tensor cond
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if torch.rand([]) < 2.0:
+        x = x * 2
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,16 @@
+# torch.save
+
+import io
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x * 2
+    torch.save(y, io.BytesIO())
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,14 @@
+# torch.set_grad_enabled call
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    torch.set_grad_enabled(True)
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,14 @@
+# torch.use_deterministic_algorithms
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    torch.use_deterministic_algorithms(False)
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,15 @@
+# traceback / sys._getframe
+
+import sys
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    fr = sys._getframe(0)
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

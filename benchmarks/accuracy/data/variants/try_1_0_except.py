@@ -1,0 +1,17 @@
+# try: 1/0 except
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    try:
+        1 / 0
+    except ZeroDivisionError:
+        pass
+    return x + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

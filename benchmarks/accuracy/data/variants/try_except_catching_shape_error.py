@@ -1,0 +1,17 @@
+# try/except catching shape error
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    try:
+        y = x @ x
+    except RuntimeError:
+        y = x
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

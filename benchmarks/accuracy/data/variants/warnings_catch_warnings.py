@@ -1,0 +1,17 @@
+# warnings.catch_warnings
+
+import torch
+import warnings
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = x * 2
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

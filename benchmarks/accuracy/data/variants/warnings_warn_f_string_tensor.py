@@ -1,0 +1,16 @@
+# warnings.warn f-string tensor
+
+import torch
+import warnings
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x * 2
+    warnings.warn(f"careful {y}")
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

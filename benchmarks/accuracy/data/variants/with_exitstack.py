@@ -1,0 +1,17 @@
+# with ExitStack
+
+import contextlib
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    with contextlib.ExitStack() as st:
+        st.enter_context(torch.no_grad())
+        y = x * 2
+    return y
+
+
+compiled = torch.compile(f)
+compiled(X)

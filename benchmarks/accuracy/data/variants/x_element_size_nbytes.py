@@ -1,0 +1,13 @@
+# x.element_size()/nbytes
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    return x + x.element_size() + x.nbytes
+
+
+compiled = torch.compile(f)
+compiled(X)

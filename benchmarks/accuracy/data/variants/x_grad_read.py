@@ -1,0 +1,15 @@
+# x.grad read
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    if x.grad is None:
+        return x + 1
+    return x
+
+
+compiled = torch.compile(f)
+compiled(X.clone().requires_grad_())

@@ -1,0 +1,15 @@
+# y.requires_grad = True set intermediate
+
+import torch
+
+X = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+def f(x):
+    y = x * 2
+    y.requires_grad = True
+    return y + 1
+
+
+compiled = torch.compile(f)
+compiled(X)

@@ -1,0 +1,1 @@
+"""What the tables of signatures say, against the installed torch."""

@@ -1,0 +1,166 @@
+"""What a call may call, by its dotted names, and whether a call rule takes it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from graphmend.findings import Confidence
+from graphmend.flow.interpreter import Facts
+from graphmend.flow.library import ARRAY
+from graphmend.flow.program import Program
+from graphmend.flow.values import Bound, ExternalName, Kind, ObjectMethod, Target, TensorMethod, Value, ordered
+from graphmend.model.module import Class, Function, Module
+from graphmend.regions.entries import DISABLED, DISABLERS, decorator_names
+from graphmend.rules.holds import holds, least, surest
+from graphmend.rules.model import Argument, CallMatch, Rule
+
+_TENSOR = "torch.Tensor"
+_FACTS_OF = {
+    _TENSOR: {"tensor", "data"},
+    ARRAY: {"numpy-number", "numpy-unknown", "data"},
+    "list": {"container", "holds-tensor"},
+}
+"""The facts that hold of what has the methods of a class."""
+_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter"})
+
+
+def callee_names(value: Value) -> Iterator[str]:
+    """The dotted names of what a called value may be: functions, and methods as ``class.method``."""
+    for each in value.targets:
+        yield from target_names(each)
+
+
+def target_names(called: Target) -> Iterator[str]:
+    """The dotted name of one thing that may be called."""
+    match called:
+        case ExternalName(name=name):
+            yield name
+        case ObjectMethod(owner=owner, name=name):
+            yield f"{owner}.{name}"
+        case TensorMethod(name=name):
+            yield f"{_TENSOR}.{name}"
+        case Function():
+            yield f"{called.module.name}.{called.qualname}"
+        case Bound(function=function):
+            yield f"{function.module.name}.{function.qualname}"
+        case Class():
+            yield called.qualified
+        case Module():
+            yield called.name
+
+
+def called_by(value: Value) -> list[Target]:
+    """What may be called: the targets of a value, and ``__call__`` of the instances that it may be."""
+    instances: list[Target] = []
+    if value.may(Kind.OBJECT):
+        for cls in ordered(value.classes):
+            owner = cls.name if isinstance(cls, ExternalName) else cls.qualified
+            instances.append(ObjectMethod(owner, "__call__", value))
+    return [*ordered(value.targets), *instances]
+
+
+def takes_name(match: CallMatch, name: str) -> bool:
+    """Whether a rule is about what has a dotted name."""
+    if match.takes_function(name):
+        return True
+    owner, _, method = name.rpartition(".")
+    owns = owner in match.receivers or not _FACTS_OF.get(owner, set()).isdisjoint(match.receivers)
+    return bool(match.methods) and owns and match.takes_method(method)
+
+
+def takes(match: CallMatch, program: Program, called: Target) -> bool:
+    """Whether a rule is about what is called, whatever its arguments are."""
+    if match.disabled and _is_disabled(program, called):
+        return True
+    if match.makes and _makes(match, program, called):
+        return True
+    return any(takes_name(match, name) for name in target_names(called))
+
+
+def _is_disabled(program: Program, called: Target) -> bool:
+    if isinstance(called, ExternalName):
+        return called.name == DISABLED
+    function = called.function if isinstance(called, Bound) else called
+    return isinstance(function, Function) and bool(decorator_names(program.index, function) & DISABLERS)
+
+
+def _makes(match: CallMatch, program: Program, called: Target) -> bool:
+    if isinstance(called, ExternalName) and called.name in _PARAMETERS:
+        return "parameter" in match.makes
+    return "module" in match.makes and isinstance(called, (Class, ExternalName)) and program.is_module(called)
+
+
+def certainty_of_call(match: CallMatch, program: Program, facts: Facts, call: ast.Call) -> Confidence | None:
+    """How certain it is that a call is one of those that a rule reports; ``None`` if nothing says so."""
+    value = facts.value(call.func)
+    called = called_by(value)
+    taken = [each for each in called if takes(match, program, each)]
+    if not taken:
+        return None
+    sure = len(taken) == len(called) and not value.may(Kind.UNKNOWN) and not value.inferred
+    certainty = Confidence.HIGH if sure else Confidence.MEDIUM
+    if match.methods and not match.functions and isinstance(call.func, ast.Attribute):
+        facts_of_owner = [each for each in match.receivers if "." not in each]
+        owns = holds(facts, call.func.value, facts_of_owner) if facts_of_owner else certainty
+        if owns is None:
+            return None
+    shift = 1 if all(isinstance(each, TensorMethod) for each in taken) else 0
+    for argument in match.given:
+        meant = _integers(argument, program, taken) if argument.integers else [argument]
+        found = surest(_given(each, facts, call, shift) for each in meant)
+        if found is None:
+            return None
+        certainty = least(certainty, found)
+    if any(_nodes(argument, call, shift) for argument in match.without):
+        return None
+    return certainty
+
+
+def _given(argument: Argument, facts: Facts, call: ast.Call, shift: int) -> Confidence | None:
+    """How certain it is that one of the arguments that are meant is what it has to be."""
+    return surest(holds(facts, node, argument.facts) for node in _nodes(argument, call, shift))
+
+
+def _integers(argument: Argument, program: Program, called: Sequence[Target]) -> list[Argument]:
+    """The arguments that torch takes as whole numbers, one by one."""
+    names = {name.rpartition(".")[2] for each in called for name in target_names(each)}
+    return [
+        Argument(
+            argument.facts, parameter.position if parameter.position >= 0 else None, parameter.onwards, parameter.name
+        )
+        for name in sorted(names)
+        for parameter in program.torch.integers.get(name, ())
+    ]
+
+
+def _nodes(argument: Argument, call: ast.Call, shift: int) -> list[ast.expr]:
+    """The arguments that a selector means; ``shift`` is 1 where the receiver, a tensor, is the first of them."""
+    positional: list[ast.expr] = list(call.args)
+    if shift and isinstance(call.func, ast.Attribute):
+        positional.insert(0, call.func.value)
+    positional = [each.value if isinstance(each, ast.Starred) else each for each in positional]
+    if argument.any:
+        return [*positional[shift:], *(keyword.value for keyword in call.keywords)]
+    nodes = [keyword.value for keyword in call.keywords if argument.name and keyword.arg == argument.name]
+    if argument.position is not None:
+        end = None if argument.onwards else argument.position + 1
+        nodes += positional[argument.position : end]
+    return nodes
+
+
+def ids_of(rule: Rule, match: CallMatch, facts: Facts, call: ast.Call) -> tuple[str, ...]:
+    """The graph breaks of a call of one of some functions and methods, in the order of the rule's."""
+    if match.function_gb == match.method_gb:
+        return match.function_gb
+    found: set[str] = set()
+    for each in called_by(facts.value(call.func)):
+        for name in target_names(each):
+            if takes_name(match, name):
+                found.update(match.function_gb if match.takes_function(name) else match.method_gb)
+    return tuple(each for each in rule.gb if each in found)
+
+
+def observes(observers: Sequence[CallMatch], name: str) -> bool:
+    """Whether one of some rules about messages is about what has a dotted name."""
+    return any(takes_name(match, name) for match in observers)

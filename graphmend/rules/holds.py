@@ -1,0 +1,104 @@
+"""Facts that rules ask of values, and how certain they are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+
+from graphmend.findings import Confidence
+from graphmend.flow.interpreter import Facts
+from graphmend.flow.masks import is_called_a_mask
+from graphmend.flow.values import Kind, Value
+
+_KINDS = {
+    "tensor": Kind.TENSOR,
+    "scalar-read": Kind.SCALAR,
+    "drawn-number": Kind.DRAWN,
+    "numpy-number": Kind.NUMPY,
+    "data": Kind.TENSOR | Kind.SCALAR | Kind.NUMPY,
+    "size": Kind.SIZE,
+    "static": Kind.STATIC,
+    "module": Kind.OBJECT,
+    "none": Kind.NONE,
+    "container": Kind.CONTAINER,
+}
+
+
+def holds(facts: Facts, node: ast.expr, wanted: Iterable[str]) -> Confidence | None:
+    """How certain it is that one of some facts holds of an expression; ``None`` if nothing says that one does."""
+    value = facts.value(node)
+    return surest(_holds(value, fact, node) for fact in wanted)
+
+
+def surest(certainties: Iterable[Confidence | None]) -> Confidence | None:
+    """The highest of some certainties; ``None`` if there is none."""
+    known = [certainty for certainty in certainties if certainty is not None]
+    return min(known, key=lambda each: each.rank) if known else None
+
+
+def least(*certainties: Confidence) -> Confidence:
+    """The lowest of some certainties: how certain it is that all hold."""
+    return max(certainties, key=lambda each: each.rank)
+
+
+def _holds(value: Value, fact: str, node: ast.expr) -> Confidence | None:
+    special = _SPECIAL.get(fact)
+    return special(value, node) if special is not None else is_of(value, _KINDS[fact])
+
+
+def is_of(value: Value, kinds: int) -> Confidence | None:
+    """How certain it is that a value is of one of some kinds."""
+    if not value.may(kinds):
+        return None
+    rest = value.kinds & ~(kinds | (Kind.NONE if not kinds & Kind.NONE else 0))
+    if not rest:
+        return Confidence.MEDIUM if value.inferred else Confidence.HIGH
+    return Confidence.LOW if value.inferred or rest & Kind.UNKNOWN else Confidence.MEDIUM
+
+
+def _is_mask(value: Value, node: ast.expr) -> Confidence | None:
+    """A boolean tensor: by what computed it, or else by its name."""
+    certainty = is_of(value, Kind.TENSOR)
+    if certainty is None or value.dtype == "bool":
+        return certainty
+    return least(certainty, Confidence.MEDIUM) if not value.dtype and is_called_a_mask(node) else None
+
+
+def _is_computed(value: Value, _: ast.expr) -> Confidence | None:
+    """A tensor that is no argument or attribute itself: of those, tracing may know the value (measured)."""
+    return None if value.leaf else is_of(value, Kind.TENSOR)
+
+
+def _is_position(value: Value, _: ast.expr) -> Confidence | None:
+    """A computed tensor of one element that is no mask; as an index it is read."""
+    single = value.single and not value.leaf and value.dtype not in ("bool", "float")
+    return is_of(value, Kind.TENSOR) if single else None
+
+
+def _holds_tensors(value: Value, _: ast.expr) -> Confidence | None:
+    if value.element is None or not value.may(Kind.CONTAINER):
+        return None
+    certainty = surest(is_of(each, Kind.TENSOR) for each in value.items or (value.element,))
+    return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
+
+
+def _is_text(value: Value, node: ast.expr) -> Confidence | None:
+    return Confidence.HIGH if isinstance(value.constant, str) or isinstance(node, ast.JoinedStr) else None
+
+
+def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
+    """A NumPy number that tracing does not know."""
+    return None if value.fixed else is_of(value, Kind.NUMPY)
+
+
+_SPECIAL: Mapping[str, Callable[[Value, ast.expr], Confidence | None]] = {
+    "boolean-tensor": _is_mask,
+    "computed-tensor": _is_computed,
+    "position-tensor": _is_position,
+    "holds-tensor": _holds_tensors,
+    "text": _is_text,
+    "numpy-unknown": _is_unknown_number,
+}
+
+FACTS = (*_KINDS, *_SPECIAL)
+"""The names of all facts."""
