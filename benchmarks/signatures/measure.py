@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 import yaml
-from graphmend.signatures.behaviour import behaviour
 
 from benchmarks.signatures.calls import Outcome, call, callables, draws, read_of_data, shares, tensors
 from benchmarks.signatures.operands import PLAIN, SPECIAL, SPECIAL_INTEGERS, Recipe, Variant, kind_of
+from graphmend.signatures.behaviour import behaviour
 
-RECIPES = Path(__file__).with_name("recipes.yaml")
+_DATA = Path(__file__).with_name("recipes.yaml")
 _NAMES_OF_DIMENSIONS = {"dim", "axis"}
 
 
@@ -70,34 +70,49 @@ class Trial:
 
 
 @lru_cache(None)
-def _recipes() -> tuple[tuple[Recipe, ...], dict[str, tuple[Recipe, ...]]]:
-    with open(RECIPES, "rb") as file:
-        data = yaml.safe_load(file)
-    own = {name: tuple(Recipe(str(text)) for text in texts) for name, texts in data["own"].items()}
-    return tuple(Recipe(str(text)) for text in data["all"]), own
+def data() -> dict[str, Any]:
+    """What ``recipes.yaml`` says."""
+    with open(_DATA, "rb") as file:
+        found: dict[str, Any] = yaml.safe_load(file)
+    return found
+
+
+@lru_cache(None)
+def _everywhere() -> tuple[Recipe, ...]:
+    return tuple(Recipe(str(text)) for text in data()["all"])
+
+
+def recipes(name: str) -> list[Recipe]:
+    """The arguments with which an operation is tried, those that were written for it first."""
+    own = [Recipe(str(text)) for text in data()["own"].get(name, ())]
+    texts = {recipe.text for recipe in own}
+    return [*own, *(recipe for recipe in _everywhere() if recipe.text not in texts)]
 
 
 class Measured:
     """The facts of an operation, each measured when it is asked for.
 
     Args:
-        name: the operation, which means all functions, methods and attributes of that name.
+        key: the operation as the tables name it: a dotted name is one function, another name means all functions,
+            methods and attributes of that name.
+        apart: dotted names that are operations of their own.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.functions = callables(name)
+    def __init__(self, key: str, apart: Container[str] = ()) -> None:
+        self.name = key.rpartition(".")[2]
+        meant = callables(self.name)
+        self.functions = {
+            dotted: function
+            for dotted, function in meant.items()
+            if (dotted == key if "." in key else dotted not in apart)
+        }
 
     @cached_property
     def trials(self) -> list[Trial]:
         """The calls that work, those that were written for the operation first."""
-        everywhere, own = _recipes()
-        mine = own.get(self.name, ())
-        texts = {recipe.text for recipe in mine}
-        recipes = [*mine, *(recipe for recipe in everywhere if recipe.text not in texts)]
         found: list[Trial] = []
         for dotted, function in self.functions.items():
-            for recipe in recipes:
+            for recipe in recipes(self.name):
                 outcome = call(function, recipe)
                 if outcome.error is not None or (isinstance(outcome.value, tuple) and not outcome.value):
                     continue
@@ -243,7 +258,7 @@ class Measured:
         return ""
 
     @cached_property
-    def data(self) -> dict[str, str]:
+    def of_data(self) -> dict[str, str]:
         """What depends on data, ``dynamic`` shapes or ``reads`` of values, each with a call; `` `` for neither."""
         found: dict[str, str] = {}
         for trial in self.swept:
@@ -272,7 +287,10 @@ def _is_finite(outcome: Outcome) -> bool:
     result = next((result for result in outcome.results if result.requires_grad), None)
     if result is None:
         return True
-    torch.sum(result.real if result.is_complex() else result).backward()
+    try:
+        torch.sum(result.real if result.is_complex() else result).backward()
+    except (NotImplementedError, RuntimeError):  # there is no derivative
+        return False
     gradients = [operand.grad for operand in outcome.operands if operand.is_leaf and operand.grad is not None]
     return all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
 

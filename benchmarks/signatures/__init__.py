@@ -1,0 +1,1 @@
+"""The tables of torch operations in ``graphmend/signatures``, against the installed torch."""
