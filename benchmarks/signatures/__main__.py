@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import torch
 
+from benchmarks.signatures import behaviours, check
 from benchmarks.signatures.calls import quiet
-from benchmarks.signatures.check import mismatches
 from benchmarks.signatures.missing import groups
 from graphmend.signatures import torch as tables
 from graphmend.signatures.behaviour import behaviour
@@ -28,12 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="operations to look at instead of all")
     parser.add_argument("--missing", action="store_true", help="print operations that the tables lack, as groups")
     options = parser.parse_args(arguments)
+    if options.missing:
+        with quiet():
+            lines = list(groups(tables()))
+        print("\n".join(lines))
+        return 0
     with quiet():
-        found = list(groups(tables())) if options.missing else list(mismatches(tables(), behaviour(), options.names))
+        found = list(check.mismatches(tables(), behaviour(), options.names))
+        if not options.names:
+            found += behaviours.mismatches(behaviour())
     for each in found:
         print(each)
-    if options.missing:
-        return 0
     print(f"{len(found)} facts do not hold for torch {torch.__version__}", file=sys.stderr)
     return 1 if found else 0
 

@@ -51,8 +51,8 @@ class Trial:
         """The same call with operands of other kinds, one after the other and all of them."""
         letters = self.recipe.letters
         for kind in ("int", "bool"):
-            for changed in (letters[:1], letters[1:], letters):
-                if changed and (changed != letters or len(letters) == 1 or changed is letters):
+            for changed in dict.fromkeys((letters[:1], letters[1:], letters)):
+                if changed:
                     yield Variant(kinds=dict.fromkeys(changed, kind))
 
     def special(self, base: Variant = PLAIN) -> Iterator[Variant]:
@@ -128,7 +128,7 @@ class Measured:
 
     @cached_property
     def swept(self) -> list[Trial]:
-        """The calls that are tried with special values: each list of arguments with the first function that takes it."""
+        """The calls that are tried with special values: all arguments, each with the first function that takes them."""
         found: dict[str, Trial] = {}
         for trial in self.trials:
             if trial.recipe.letters and not trial.recipe.is_typed:
@@ -138,7 +138,7 @@ class Measured:
     # ---------------------------------------------------------------- what comes back
 
     def returns(self) -> dict[str, Trial]:
-        """What comes back, each with a call in which it does: ``tensor``, ``pair``, ``tensors``, ``size``, …"""
+        """What comes back (``tensor``, ``pair``, ``tensors``, ``size``, …), each with a call in which it does."""
         found: dict[str, Trial] = {}
         for trial in self.trials:
             found.setdefault(_shape_of(trial), trial)
@@ -181,6 +181,17 @@ class Measured:
                     return f"{trial} on operands of one element"
         return ""
 
+    def not_elementwise(self) -> str:
+        """A call that gives another shape than its operands broadcast to."""
+        for trial in self.computing:
+            try:
+                shape = torch.broadcast_shapes(*(operand.shape for operand in trial.outcome.operands))
+            except RuntimeError:
+                return str(trial)
+            if trial.outcome.results[0].shape != shape:
+                return str(trial)
+        return ""
+
     # ---------------------------------------------------------------- what it does
 
     def failing(self, *, integers: bool = True) -> str:
@@ -205,7 +216,7 @@ class Measured:
 
     @staticmethod
     def _works(trial: Trial, base: Variant) -> Iterator[bool]:
-        for value in (1, 2):
+        for value in (1.0, 2.0):
             fills = dict.fromkeys(trial.recipe.letters, value)
             yield trial.varied(replace(base, fills=fills)).error is None
 
@@ -222,7 +233,7 @@ class Measured:
             if not any(result.requires_grad for result in trial.varied(PLAIN.with_gradients()).results):
                 continue
             for variant in trial.special():
-                if not _is_finite(trial.varied(variant.with_gradients())):
+                if not is_finite(trial.varied(variant.with_gradients())):
                     return _shown(trial, variant)
         return ""
 
@@ -283,7 +294,8 @@ def _shape_of(trial: Trial) -> str:
     return "static"
 
 
-def _is_finite(outcome: Outcome) -> bool:
+def is_finite(outcome: Outcome) -> bool:
+    """Whether the gradients that come back from a result are finite."""
     result = next((result for result in outcome.results if result.requires_grad), None)
     if result is None:
         return True
@@ -304,5 +316,3 @@ def _shown(trial: Trial, variant: Variant) -> str:
 
 def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:80] if str(error) else ''}"
-
-

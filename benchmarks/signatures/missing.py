@@ -87,7 +87,9 @@ def facts(measured: Measured) -> Facts | None:
     if "reads" in measured.of_data:
         flags.append("reads")
     # LAPACK is not tried with special values: at some of them it crashes.
-    harmless = not set(flags) & {"random", "dynamic", "reads"} and not any("linalg" in each for each in measured.functions)
+    harmless = not set(flags) & {"random", "dynamic", "reads"} and not any(
+        "linalg" in each for each in measured.functions
+    )
     if harmless and single in ("operands", "whole") and not measured.failing():
         flags.append("total")
     differentiable = bool(measured.differentiable())
@@ -115,12 +117,12 @@ def _single(measured: Measured) -> str:
         return "always"
     if any(trial.is_whole for trial in measured.computing) and not measured.not_whole():
         return "whole"
-    return "" if measured.not_like_operands() else "operands"
+    return "" if measured.not_like_operands() or measured.not_elementwise() else "operands"
 
 
 def _dtype(measured: Measured) -> str:
-    pairs = [pair.split(" ") for pair in measured.dtypes()]
-    pairs = [(first, result) for first, result in pairs if first != "complex"]
+    kinds = (pair.partition(" ") for pair in measured.dtypes())
+    pairs = [(first, result) for first, _, result in kinds if first != "complex"]
     results = {result for _, result in pairs}
     if len(results) == 1 and results <= {"bool", "int", "float"}:
         return next(iter(results))
