@@ -51,6 +51,7 @@ class Torch:
     """The torch tables."""
 
     operations: dict[str, Signature]
+    functions: dict[str, Signature]
     attributes: dict[str, str]
     telling: frozenset[str]
     namespaces: frozenset[str]
@@ -71,7 +72,9 @@ class Torch:
     def function(self, dotted: str) -> Signature | None:
         """The signature of a function by its dotted name."""
         namespace, _, name = dotted.rpartition(".")
-        return self.operations.get(name) if namespace in self.namespaces else None
+        if namespace not in self.namespaces:
+            return None
+        return self.functions.get(dotted) or self.functions.get(name) or self.operations.get(name)
 
     def method(self, name: str) -> Signature | None:
         """The signature of a tensor method."""
@@ -112,14 +115,10 @@ def _load(name: str) -> dict[str, Any]:
     return data
 
 
-@lru_cache(None)
-def torch() -> Torch:
-    """The torch tables, read once."""
-    data = _load("torch.yaml")
-    pairs = {name: when for when, names in data["pairs"].items() for name in names}
-    operations = {
+def _signatures(groups: list[dict[str, Any]], pairs: dict[str, str]) -> dict[str, Signature]:
+    return {
         name: Signature(
-            name,
+            name.rpartition(".")[2],
             group.get("returns", "tensor"),
             group.get("dtype", "any"),
             group.get("single", ""),
@@ -128,12 +127,21 @@ def torch() -> Torch:
             group.get("low"),
             group.get("high"),
         )
-        for group in data["groups"]
+        for group in groups
         for name in map(str, group["names"])
     }
+
+
+@lru_cache(None)
+def torch() -> Torch:
+    """The torch tables, read once."""
+    data = _load("torch.yaml")
+    pairs = {name: when for when, names in data["pairs"].items() for name in names}
+    operations, functions = (_signatures(data[key], pairs) for key in ("groups", "functions"))
     modules = data["modules"]
     return Torch(
         operations,
+        functions,
         {name: kind for kind, names in data["attributes"].items() for name in names},
         frozenset(data["telling"]),
         frozenset(data["namespaces"]),
