@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from graphmend.findings import BreakSite, Finding, Frame, Seen
@@ -58,7 +59,7 @@ def explain(
     log: Log,
     findings: Sequence[Finding],
     sources: Mapping[str, SourceText],
-    executed: Mapping[str, Set[int]] | None = None,
+    executed: Mapping[str, AbstractSet[int]] | None = None,
 ) -> Explanation:
     """Matches the breaks of a log with findings, statement by statement.
 
@@ -104,7 +105,7 @@ class _Join:
         self.statements: dict[str, Statements] = {}
         self.changed: dict[Frame, None] = {}
 
-    def result(self, executed: Mapping[str, Set[int]] | None) -> Explanation:
+    def result(self, executed: Mapping[str, AbstractSet[int]] | None) -> Explanation:
         inside: dict[object, _Gathered] = {}
         elsewhere: dict[object, _Gathered] = {}
         for each in self.log.breaks:
@@ -145,7 +146,8 @@ class _Join:
             key: object = (path, start, deeper and (deeper.path, deeper.line))
             if key not in inside:
                 text = self.sources[path].line(start)
-                inside[key] = _Gathered(BreakSite(path, start, end, frame.function, inside=deeper, source_line=text))
+                function = self.statements[path].function(frame.line)
+                inside[key] = _Gathered(BreakSite(path, start, end, function, inside=deeper, source_line=text))
             inside[key].breaks.append(found)
             inside[key].lines.append(frame.line)
             return
@@ -181,7 +183,7 @@ class _Join:
             self.statements[path] = Statements(source.text if source else "")
         return self.statements[path].around(line)
 
-    def ran(self, finding: Finding, executed: Mapping[str, Set[int]] | None) -> bool | None:
+    def ran(self, finding: Finding, executed: Mapping[str, AbstractSet[int]] | None) -> bool | None:
         """Whether any line of a finding's statement ran."""
         if executed is None:
             return None
@@ -195,7 +197,8 @@ class _Join:
             path = self.places.find(frame.path)
             if path is not None and (path, frame.line) not in known:
                 known.add((path, frame.line))
-                yield replace(frame, path=path)
+                self.around(path, frame.line)
+                yield replace(frame, path=path, function=self.statements[path].function(frame.line) or frame.function)
 
 
 def _best(site: BreakSite, findings: Iterable[Finding]) -> Sequence[Finding]:

@@ -76,19 +76,21 @@ class StackFrame:
 
 @dataclass(frozen=True, slots=True)
 class SkippedFrame:
-    """A function of which nothing was compiled.
+    """A function that was left to Python as a whole, or what was left of it after an earlier break.
 
     Attributes:
         path: its file as the log names it.
         function: its name.
-        line: where it begins.
+        line: where it begins, or where it would have been resumed.
         reason: why.
+        is_rest: whether only what comes after an earlier break was left to Python.
     """
 
     path: str
     function: str
     line: int
     reason: str
+    is_rest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +186,11 @@ def _messages(text: str) -> Iterator[str]:
     is_plain = not any(_PREFIX.search(line) for line in lines)
     current: dict[tuple[str, ...], list[str]] = {}
     order: list[list[str]] = []
-    for line in lines:
+    for whole in lines:
+        line = whole
         key: tuple[str, ...] = ()
         if not is_plain:
-            prefix = _PREFIX.search(line)
+            prefix = _PREFIX.search(whole)
             if prefix is None:
                 continue
             artifact = _ARTIFACT.search(prefix["marks"])
@@ -196,7 +199,7 @@ def _messages(text: str) -> Iterator[str]:
                 del current[other]  # a message is written in one go
             if key[3] not in ("", "graph_breaks"):
                 continue
-            line = line[prefix.end() :]
+            line = whole[prefix.end() :]
         if _is_head(line):
             current[key] = [line]
             order.append(current[key])
@@ -291,7 +294,8 @@ def _skipped(message: str) -> Iterator[SkippedFrame]:
 
 
 def _frame(found: re.Match[str], reason: str) -> SkippedFrame:
-    return SkippedFrame(found["path"], _own_name(found["function"]), int(found["line"]), reason)
+    own = _own_name(found["function"])
+    return SkippedFrame(found["path"], own, int(found["line"]), reason, own != found["function"])
 
 
 def _own_name(function: str) -> str:

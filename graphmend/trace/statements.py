@@ -1,4 +1,7 @@
-"""Which statement a line belongs to. Dynamo names any line of a statement, and other ones in other Python versions."""
+"""Which statement and function a line belongs to.
+
+Dynamo names any line of a statement, several of one, and other ones in other Python versions.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ class Statements:
             tree = ast.Module([], [])
         self._stretches = _joined(sorted(_stretches(tree)))
         self._starts = [start for start, _ in self._stretches]
+        self._functions = list(_functions(tree, ""))
 
     def around(self, line: int) -> tuple[int, int]:
         """The first and the last line of the statement at a 1-based line; of lines between statements, the line."""
@@ -35,6 +39,25 @@ class Statements:
             if line <= end:
                 return start, end
         return line, line
+
+    def function(self, line: int) -> str:
+        """The qualified name of the function around a 1-based line; empty if there is none."""
+        around = [(end - start, name) for start, end, name in self._functions if start <= line <= end]
+        return min(around, default=(0, ""))[1]
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[int, int, str]]:
+    """The lines of each function with its qualified name."""
+    for child in ast.iter_child_nodes(node):
+        name = prefix + getattr(child, "name", "")
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assert child.end_lineno is not None
+            yield _start(child), child.end_lineno, name
+            yield from _functions(child, f"{name}.<locals>.")
+        elif isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{name}.")
+        else:
+            yield from _functions(child, prefix)
 
 
 def _stretches(tree: ast.Module) -> Iterator[tuple[int, int]]:
@@ -59,7 +82,8 @@ def _stretches(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 def _start(node: ast.stmt | ast.excepthandler) -> int:
     """The first line, which decorators may begin."""
-    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
