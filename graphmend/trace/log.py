@@ -183,7 +183,7 @@ def _messages(text: str) -> Iterator[str]:
     to the next one, whatever the program has written in between.
     """
     lines = text.splitlines()
-    is_plain = not any(_PREFIX.search(line) for line in lines)
+    is_plain = any(map(_is_head, lines)) and "[__graph_breaks]" not in text
     current: dict[tuple[str, ...], list[str]] = {}
     order: list[list[str]] = []
     for whole in lines:

@@ -49,13 +49,12 @@ class Statements:
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[int, int, str]]:
     """The lines of each function with its qualified name."""
     for child in ast.iter_child_nodes(node):
-        name = prefix + getattr(child, "name", "")
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert child.end_lineno is not None
-            yield _start(child), child.end_lineno, name
-            yield from _functions(child, f"{name}.<locals>.")
+            yield _start(child), child.end_lineno, prefix + child.name
+            yield from _functions(child, f"{prefix}{child.name}.<locals>.")
         elif isinstance(child, ast.ClassDef):
-            yield from _functions(child, f"{name}.")
+            yield from _functions(child, f"{prefix}{child.name}.")
         else:
             yield from _functions(child, prefix)
 
