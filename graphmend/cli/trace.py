@@ -95,9 +95,11 @@ def run(options: argparse.Namespace) -> int:
 
     if options.arguments and not options.module and is_factory(options.target):
         # A factory takes none, so that options may also come after it.
-        options = options.parser.parse_args([*options.arguments, options.target], options)
+        target = options.target
+        options = options.parser.parse_args([*options.arguments, target], options)
         if options.arguments:
-            raise UserError(f"a factory takes no arguments: `{' '.join(options.arguments)}`")
+            words = " ".join((options.target, *options.arguments[:-1]))
+            raise UserError(f"a factory takes no arguments: `{words}`")
     config, _ = read_settings(options, tuple(options.paths or ["."]))
     output_format = options.output_format or OutputFormat.TEXT
     if output_format not in (OutputFormat.TEXT, OutputFormat.JSON):
@@ -161,10 +163,12 @@ def _joined(options: argparse.Namespace, config: Config, observed: Observation) 
     from graphmend.discover import display_path, is_excluded
     from graphmend.report.traced import Trace
     from graphmend.trace.explain import explain
+    from graphmend.trace.places import is_installed
 
     paths = options.paths
     if not paths:
-        paths = [display_path(path) for path in observed.files if not is_excluded(path, config)]
+        # What is installed is only among them if it is what was run.
+        paths = [display_path(path) for path in observed.files if is_installed(path) or not is_excluded(path, config)]
     report = engine.run(engine.Request(tuple(paths), config))
     lines = observed.lines and {display_path(path): each for path, each in observed.lines.items()}
     explanation = explain(observed.log, report.findings, sources_of(report.paths), lines)

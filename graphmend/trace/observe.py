@@ -339,11 +339,12 @@ class Run:
         if self.job["kind"] == "script":
             yield os.path.realpath(self.job["target"])
         elif self.job["kind"] == "module":
-            for name in (self.job["target"], f"{self.job['target']}.__main__"):
-                with contextlib.suppress(ImportError, AttributeError, ValueError):
-                    spec = importlib.util.find_spec(name)
-                    if spec is not None and spec.origin is not None and spec.has_location:
-                        yield os.path.realpath(spec.origin)
+            with contextlib.suppress(ImportError, AttributeError, ValueError):
+                spec = importlib.util.find_spec(self.job["target"])
+                if spec is not None and spec.submodule_search_locations is not None:
+                    spec = importlib.util.find_spec(f"{spec.name}.__main__")
+                if spec is not None and spec.origin is not None and spec.has_location:
+                    yield os.path.realpath(spec.origin)
 
     def add_package(self, name: str) -> None:
         """Counts the package of a module as the user's own, wherever it is installed."""

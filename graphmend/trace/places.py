@@ -42,6 +42,11 @@ class Places:
         return max(endings, key=lambda each: len(each[0]), default=((), None))[1]
 
 
+def is_installed(path: str) -> bool:
+    """Whether a file lies where packages are installed."""
+    return not _INSTALLED.isdisjoint(_parts(path))
+
+
 def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"[\\/]", path) if part not in ("", "."))
 

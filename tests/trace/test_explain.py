@@ -139,7 +139,11 @@ class TestWhatIsLeft:
         source = {PATH: SourceText(PATH, MODEL)}
         ran = {PATH: {9, 24}}
         result = explain(Log(()), [finding(8), finding(14), finding(21, 24)], source, ran)
-        assert [(each.finding.range.line, each.ran) for each in result.unconfirmed] == [(8, True), (14, False), (21, True)]
+        assert [(each.finding.range.line, each.ran) for each in result.unconfirmed] == [
+            (8, True),
+            (14, False),
+            (21, True),
+        ]
         (unknown,) = explain(Log(()), [finding(8)], source).unconfirmed
         assert unknown.ran is None
 
@@ -197,7 +201,9 @@ class TestPaths:
         (tmp_path / "pkg").mkdir()
         (tmp_path / PATH).write_text(MODEL)
         os.symlink(tmp_path / "pkg", tmp_path / "link")
-        assert joined(broken(8, path=str(tmp_path / "link" / "model.py")), finding(8)).findings[0].seen is Seen.CONFIRMED
+        assert (
+            joined(broken(8, path=str(tmp_path / "link" / "model.py")), finding(8)).findings[0].seen is Seen.CONFIRMED
+        )
 
 
 def test_a_log_of_another_text_is_left_out() -> None:

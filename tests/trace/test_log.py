@@ -79,9 +79,7 @@ class TestRealLog:
 
     def test_two_processes_at_once(self) -> None:
         other = REAL.replace(" 4711 ", " 4712 ")
-        mixed = "\n".join(
-            line for pair in zip(REAL.splitlines(), other.splitlines(), strict=True) for line in pair
-        )
+        mixed = "\n".join(line for pair in zip(REAL.splitlines(), other.splitlines(), strict=True) for line in pair)
         assert sorted(lines(parse_log(mixed))) == sorted(lines(parse_log(REAL)) * 2)
 
     def test_other_artifacts_are_passed_over(self) -> None:
@@ -168,16 +166,17 @@ class TestOtherForms:
 
     def test_the_limit_of_recompilations(self) -> None:
         prefix = "W1130 21:33:58.000000 1234 torch/_dynamo/convert_frame.py:1994] [0/8] "
-        text = "torch._dynamo hit config.recompile_limit (8)\n   function: 'torch_dynamo_resume_in_f_at_4' (/project/m.py:2)"
+        text = "torch._dynamo hit config.recompile_limit (8)\n   function: 'torch_dynamo_resume_in_f_at_4' (/a/m.py:2)"
         log = parse_log(prefixed(text, prefix))
         assert log.skipped == (
-            SkippedFrame("/project/m.py", "f", 2, "compiled as often as `recompile_limit` allows", is_rest=True),
+            SkippedFrame("/a/m.py", "f", 2, "compiled as often as `recompile_limit` allows", is_rest=True),
         )
         assert log.breaks == ()
 
     def test_advice_is_no_break(self) -> None:
         text = (
-            "Graph break from `Tensor.item()`, consider setting:\n    torch._dynamo.config.capture_scalar_outputs = True\n"
+            "Graph break from `Tensor.item()`, consider setting:\n"
+            "    torch._dynamo.config.capture_scalar_outputs = True\n"
             'Graph break: from user code at:\n  File "/project/model.py", line 9, in forward\n    x.item()\n'
         )
         assert parse_log(text) == parse_log(prefixed(text)) == Log(())
@@ -185,7 +184,8 @@ class TestOtherForms:
     def test_windows(self) -> None:
         (only,) = parse_log(
             prefixed(
-                "Graph break in user code at C:\\My Project\\model.py:9\nGraph Break Reason: x\n\nUser code traceback:\n"
+                "Graph break in user code at C:\\My Project\\model.py:9\n"
+                "Graph Break Reason: x\n\nUser code traceback:\n"
                 '  File "C:\\My Project\\model.py", line 9, in forward\n    print(x)\n'
             )
         ).breaks
