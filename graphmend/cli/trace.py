@@ -78,7 +78,6 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--backend", metavar="NAME", help="run the graphs on this backend of torch.compile")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, help="end the program after this long")
     parser.add_argument("-o", "--output-file", metavar="FILE", help="write the output to a file")
-    parser.add_argument("--show-proof", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser)
     parser.set_defaults(run=run, parser=parser)
 

@@ -59,6 +59,7 @@ def as_json(trace: Trace) -> str:
         "compilations": observed.compilations,
         "whole": trace.is_whole,
         "fullgraph": observed.fullgraph,
+        "obstacle": observed.obstacle or None,
         "breaks": [
             {**site_of(each.site), "findings": [finding_of(finding) for finding in each.findings]}
             for each in explanation.sites
@@ -133,10 +134,12 @@ def _summary(trace: Trace) -> Iterator[str]:
     if not observed.compilations:
         yield "It compiled nothing: `torch.compile` was not called."
         return
+    if observed.is_of_calls and observed.graphs[:1] == (0,):
+        yield "Nothing of the call was compiled."
     if trace.is_whole:
         yield "The call is whole: one graph, and it works with `fullgraph=True`."
     elif observed.fullgraph is False:
-        yield "It is one graph, but does not work with `fullgraph=True`."
+        yield f"It is one graph, but does not work with `fullgraph=True`: {observed.obstacle}"
     sites = len(explanation.sites)
     if sites:
         text = f"The graph broke at {counted(sites, 'statement')}"

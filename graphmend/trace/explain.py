@@ -37,7 +37,7 @@ class Explanation:
         sites: the statements in linted files that broke, in their order, each once.
         findings: all findings, each with what the run says of it.
         unconfirmed: those of them at whose statement nothing broke.
-        skipped: the functions of linted files that were left to Python as a whole.
+        skipped: the functions that were left to Python as a whole, those of linted files by their names there.
         elsewhere: what broke without a linted file on the way.
         changed: places at which the log shows other code than the file, which is newer; they are left out.
     """
@@ -191,14 +191,19 @@ class _Join:
         return any(line in executed.get(finding.path, ()) for line in range(start, end + 1))
 
     def skipped(self) -> Iterator[SkippedFrame]:
-        """The skipped frames of linted files, each function once."""
+        """The skipped frames, each once."""
         known: set[tuple[str, int]] = set()
         for frame in self.log.skipped:
             path = self.places.find(frame.path)
-            if path is not None and (path, frame.line) not in known:
-                known.add((path, frame.line))
-                self.around(path, frame.line)
-                yield replace(frame, path=path, function=self.statements[path].function(frame.line) or frame.function)
+            key = (path or frame.path, frame.line)
+            if key in known:
+                continue
+            known.add(key)
+            if path is None:
+                yield frame
+                continue
+            self.around(path, frame.line)
+            yield replace(frame, path=path, function=self.statements[path].function(frame.line) or frame.function)
 
 
 def _best(site: BreakSite, findings: Iterable[Finding]) -> Sequence[Finding]:

@@ -60,6 +60,7 @@ class Observation:
         compilations: how often it called ``torch.compile``.
         fullgraph: whether a call works where no break is allowed; ``None`` where that was not tried, since the call
             broke anyway.
+        obstacle: why it does not work there, or empty.
         log: the breaks and the skipped frames.
         files: the user's own files that were imported.
         lines: the lines of them that ran, if that is known.
@@ -72,6 +73,7 @@ class Observation:
     graphs: tuple[int, ...]
     compilations: int
     fullgraph: bool | None
+    obstacle: str
     log: Log
     files: tuple[str, ...]
     lines: dict[str, frozenset[int]] | None
@@ -163,6 +165,7 @@ def _observation(job: Job, written: dict[str, Any]) -> Observation:
         tuple(written["calls"]),
         written["compilations"],
         written["fullgraph"],
+        written["obstacle"],
         read_messages(written["messages"]),
         tuple(written["files"]),
         None if lines is None else {path: frozenset(each) for path, each in lines.items()},

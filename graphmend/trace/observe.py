@@ -186,6 +186,7 @@ class Run:
             "calls": [],
             "compilations": 0,
             "fullgraph": None,
+            "obstacle": "",
             "failure": None,
             "lines": None,
             "files": [],
@@ -306,7 +307,8 @@ class Run:
         try:
             function, arguments, options = self.example(make)
             torch.compile(function, fullgraph=True)(*arguments, **options)
-        except Exception:  # noqa: BLE001 - whatever it is, it does not work
+        except Exception as error:  # noqa: BLE001 - whatever it is, it does not work
+            self.result["obstacle"] = _told(error)
             return False
         return True
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -332,6 +334,23 @@ def test_what_a_program_does_to_torch_logging_does_not_matter(project: Path, cap
     document, said = traced(capfd, "quiet.py")
     assert [each["line"] for each in document["breaks"]] == [17]
     assert "Graph break" not in said
+
+
+@pytest.mark.slow
+def test_what_the_readme_shows_is_what_it_gives(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    root = Path(__file__).parent.parent.parent
+    readme = (root / "README.md").read_text("utf-8")
+    blocks = [
+        re.search(rf"<!-- {name} -->\n```\w+\n(.*?)```", readme, re.DOTALL)
+        for name in ("trace factory", "trace output")
+    ]
+    factory, shown = (block[1] for block in blocks if block)
+    (project / "bench.py").write_text(factory)
+    shutil.copy(root / "fixtures" / "demo" / "model.py", project / "model.py")
+    command, _, text = shown.partition("\n")
+    assert main(command.split()[2:]) == 1
+    versions = r"\(torch .*, Python .*\)"
+    assert re.sub(versions, "", capfd.readouterr().out) == re.sub(versions, "", text)
 
 
 def test_the_linter_does_not_import_torch_for_a_log(project: Path) -> None:
