@@ -38,7 +38,9 @@ TARGET is one of
 _EPILOG = """\
 Graphs are counted and then run as they were captured, without a compiler, unless
 --backend names one. What the program writes goes to standard error. Options of a
-program's own come after it, those of graphmend before it.
+program's own come after it, those of graphmend before it. A factory is called
+twice: what it makes is also run without torch.compile, silently, to know which
+lines run, and a call that gave one graph is tried with fullgraph=True.
 
 A call is whole if it gives one graph, nothing in it breaks, no function is left to
 Python, and it works with fullgraph=True, too.

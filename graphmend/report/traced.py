@@ -140,11 +140,13 @@ def _summary(trace: Trace) -> Iterator[str]:
         yield "The call is whole: one graph, and it works with `fullgraph=True`."
     elif observed.fullgraph is False:
         yield f"It is one graph, but does not work with `fullgraph=True`: {observed.obstacle}"
-    sites = len(explanation.sites)
-    if sites:
-        text = f"The graph broke at {counted(sites, 'statement')}"
-        unexplained = len(explanation.unexplained)
-        yield f"{text}; {unexplained} of them no rule explains." if unexplained else f"{text}, all of them explained."
+    if explanation.sites:
+        sites, unexplained = len(explanation.sites), len(explanation.unexplained)
+        what = f"{unexplained} of them" if 0 < unexplained < sites else "it" if sites == 1 else "them"
+        how = f"no rule explains {what}" if unexplained else f"findings explain {what}"
+        yield f"The graph broke at {counted(sites, 'statement')}; {how}."
+    elif explanation.elsewhere:
+        yield "All that broke is outside of your files; `--path FOLDER` makes a folder your own."
     elif not trace.is_broken and trace.is_whole is None:
         yield "Nothing broke."
 

@@ -87,6 +87,20 @@ model.py:42: GB0124 Unsupported Tensor.item() call with capture_scalar_outputs=F
     assert "\nThe run confirmed 3 of 4 findings, and broke at 2 statements that no rule explains.\n" in text
 
 
+def test_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        output(capsys, "concise")
+        == """\
+model.py:8:5: GM301 [*] `print` breaks the graph (confirmed)
+model.py:17:9: GM101 [*] `if` on the value of a tensor (`x.sum() > 0`) breaks the graph (confirmed)
+model.py:30:13: GM301 [*] `print` breaks the graph (confirmed)
+model.py:45:13: GM301 [*] `print` breaks the graph (not seen)
+model.py:42: no rule explains GB0124 Unsupported Tensor.item() call with capture_scalar_outputs=False
+model.py:43: no rule explains GB0170 Data-dependent branching
+"""
+    )
+
+
 def test_sarif_carries_it_and_stays_valid(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(output(capsys, "sarif"))
     jsonschema.Draft4Validator(SCHEMA).validate(document)
