@@ -120,7 +120,8 @@ def _cause(finding: Finding) -> str:
 
 
 def _elsewhere(site: BreakSite) -> str:
-    return f"{site.path}:{site.line}: {' '.join((*site.gb, site.reason))}"
+    told = " ".join((*site.gb, site.reason)).strip()
+    return f"{site.path}:{site.line}: {told or site.function}"
 
 
 def _unconfirmed(each: Unconfirmed) -> str:
