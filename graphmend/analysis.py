@@ -218,6 +218,7 @@ class Analysis:
             fix,
             refusal,
             source_line=module.source.line(place.line),
+            holds=tuple(place_of(module, message) for _, message in messages),
         )
 
     def _first_step(self, site: Site, match: Match, messages: Sequence[tuple[Site, Match]]) -> Fix | None:

@@ -152,7 +152,8 @@ class _Session:
         findings = [lead.finding for file in self.files.values() for lead in file.leads]
         findings.sort(key=lambda finding: finding.sort_key)
         errors = sorted(dict.fromkeys(self.errors), key=lambda error: (error.path, error.line or 0))
-        return Report(tuple(findings), tuple(errors), tuple(fixed), runtimes, count)
+        paths = tuple(sorted(file.path for files in (self.files, self.others) for file in files.values()))
+        return Report(tuple(findings), tuple(errors), tuple(fixed), runtimes, count, paths)
 
     # ---------------------------------------------------------------- reading
 

@@ -55,6 +55,13 @@ class Applicability(str, Enum):
     UNSAFE = "unsafe"
 
 
+class Seen(str, Enum):
+    """Whether a run that was watched broke the graph at the statement of a finding."""
+
+    CONFIRMED = "confirmed"
+    NOT_SEEN = "not seen"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Range:
     """A stretch of a file: 1-based lines and columns in characters, end exclusive."""
@@ -159,11 +166,48 @@ class Finding:
     """A remark for a person, such as where a generated file comes from."""
     source_line: str = ""
     """The text of the first line, for reports and fingerprints."""
+    holds: tuple[Range, ...] = ()
+    """The messages in the branch, which are no findings of their own."""
+    seen: Seen | None = None
+    """What a run says of it; ``None`` if none was watched."""
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:
         """Findings are reported in this order."""
         return (self.path, self.range.line, self.range.column, self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSite:
+    """A statement at which a run broke the graph, however often, as Dynamo told it.
+
+    Attributes:
+        path: as in :attr:`Finding.path`.
+        line: the first line of the statement.
+        end_line: the last one, of a compound statement that of its header.
+        function: the function that it stands in.
+        gb: the ids that Dynamo gives such a break; empty if it told none.
+        reason: its name for such a break.
+        explanation: what it says about it, or empty.
+        skips_frame: whether it left a whole function to Python because of it, at least once.
+        inside: where it broke, if that is in code that the statement calls and that was not linted.
+        named: the lines that Dynamo named.
+        count: how often it was told.
+        source_line: the text of the first line.
+    """
+
+    path: str
+    line: int
+    end_line: int
+    function: str
+    gb: tuple[str, ...] = ()
+    reason: str = ""
+    explanation: str = ""
+    skips_frame: bool = False
+    inside: Frame | None = None
+    named: tuple[int, ...] = ()
+    count: int = 1
+    source_line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +254,8 @@ class Report:
     runtimes: tuple[RuntimeCopy, ...] = ()
     files: int = 0
     """How many files were looked at."""
+    paths: tuple[str, ...] = ()
+    """The files that were looked at."""
+    unexplained: tuple[BreakSite, ...] = ()
+    """Where a run that was watched broke the graph and no finding says why."""
     seconds: float = field(default=0.0, compare=False)

@@ -116,6 +116,18 @@ class TestImports:
                 for name in names:
                     assert name.split(".")[0] in allowed or name.startswith("graphmend.runtime"), (path, name)
 
+    def test_the_watched_process_is_a_program_that_nothing_imports(self) -> None:
+        observer = PACKAGE / "trace" / "observe.py"
+        for path in PACKAGE.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom):
+                    names = [f"{node.module}.{alias.name}" for alias in node.names]
+                assert not any(name.startswith("graphmend.trace.observe") for name in names), path
+                if path == observer:
+                    allowed = sys.stdlib_module_names | {"torch", "__future__"}
+                    assert {name.split(".")[0] for name in names} <= allowed
+
 
 def test_transforms_are_the_same_everywhere() -> None:
     from graphmend.fixes import TRANSFORMS

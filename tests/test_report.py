@@ -209,7 +209,9 @@ def test_json_has_the_documented_keys() -> None:
         "refusal": None,
         "suppressed": False,
         "note": "",
+        "trace": None,
     }
+    assert document["unexplained"] == []
     assert second["fix"] is None
     assert second["refusal"] == {
         "transform": "predicate",

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from graphmend.cli import lint, rule, rules
+from graphmend.cli import lint, rule, rules, trace
 from graphmend.cli.output import complain, tolerate_any_text
 from graphmend.errors import UserError
 from graphmend.version import __version__
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"graphmend {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (lint, rule, rules):
+    for module in (lint, trace, rule, rules):
         module.add_command(commands)
     return parser
 

@@ -11,6 +11,7 @@ from graphmend.cli.output import complain, complain_about, wants_colour, write, 
 from graphmend.cli.settings import add_settings, read_settings
 from graphmend.config import Config
 from graphmend.errors import UserError
+from graphmend.findings import Seen
 
 if TYPE_CHECKING:
     from graphmend.findings import Report
@@ -55,6 +56,9 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--statistics", action="store_true", help="show only how often each rule was found")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     parser.add_argument("--exit-non-zero-on-fix", action="store_true", help="exit with 1 if something was fixed")
+    parser.add_argument(
+        "--trace", metavar="LOG", help="say what a run confirmed, by what it logged with TORCH_LOGS=graph_breaks"
+    )
     parser.add_argument("--stdin-filename", metavar="NAME", help="read standard input, as the file of this name")
     parser.add_argument("--no-cache", action="store_true", help="use no cache; at present none is kept")
     volume = parser.add_mutually_exclusive_group()
@@ -78,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
     paths = (stdin,) if stdin else tuple(options.paths or ["."])
     if options.unsafe_fixes and not (options.fix or options.diff):
         raise UserError("`--unsafe-fixes` needs `--fix` or `--diff`")
+    if options.trace and (options.fix or options.diff):
+        raise UserError("`--trace` cannot be combined with `--fix` or `--diff`: its lines are those of before")
     config, config_path = read_settings(options, paths)
     rules = select_rules(load_rules(config.packs), config)
     if options.verbose:
@@ -96,7 +102,14 @@ def run(options: argparse.Namespace) -> int:
         stdin=None if stdin is None or text is None else (stdin, text),
     )
     report = engine.run(request)
-    shown = [finding for finding in report.findings if finding.confidence.rank <= config.min_confidence.rank]
+    if options.trace:
+        report = _against_log(report, options.trace, request.stdin)
+    # What a run has confirmed is certain.
+    shown = [
+        finding
+        for finding in report.findings
+        if finding.confidence.rank <= config.min_confidence.rank or finding.seen is Seen.CONFIRMED
+    ]
     report = replace(report, findings=tuple(shown))
     if not report.files and not report.errors and not options.quiet:
         complain(f"no Python files in {', '.join(f'`{path}`' for path in paths)}")
@@ -106,6 +119,17 @@ def run(options: argparse.Namespace) -> int:
 
         complain(f"{counted(report.files, 'file')} in {report.seconds:.2f} s")
     return _exit_code(report, config, options)
+
+
+def _against_log(report: Report, path: str, stdin: tuple[str, str] | None) -> Report:
+    """A report with what the log of a run says of it."""
+    from graphmend.cli.trace import sources_of, tell_about_changes
+    from graphmend.trace.explain import explain
+    from graphmend.trace.log import read_log
+
+    explanation = explain(read_log(path), report.findings, sources_of(report.paths, stdin))
+    tell_about_changes(explanation, path)
+    return replace(report, findings=explanation.findings, unexplained=explanation.unexplained)
 
 
 def _stdin_name(options: argparse.Namespace) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from graphmend.findings import Edit, Finding, Fix, Refusal, Report
+from graphmend.findings import BreakSite, Edit, FileError, Finding, Fix, Refusal, Report
 from graphmend.report import Options
 from graphmend.version import __version__
 
@@ -14,25 +14,52 @@ def render(report: Report, options: Options) -> str:
     """Returns one JSON object with the findings, also the silenced ones, and the errors."""
     document = {
         "version": 1,
-        "tool": {"name": "graphmend", "version": __version__},
-        "findings": [_finding(finding) for finding in report.findings],
-        "errors": [
-            {
-                "path": error.path,
-                "line": error.line,
-                "column": error.column,
-                "message": error.message,
-                "hint": error.hint,
-            }
-            for error in report.errors
-        ],
+        "tool": tool(),
+        "findings": [finding_of(finding) for finding in report.findings],
+        "unexplained": [site_of(site) for site in report.unexplained],
+        "errors": [error_of(error) for error in report.errors],
         "fixed": [{"path": file.path, "count": file.count} for file in report.fixed],
         "files": report.files,
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def tool() -> dict[str, str]:
+    """Returns what made the document."""
+    return {"name": "graphmend", "version": __version__}
+
+
+def error_of(error: FileError) -> dict[str, Any]:
+    """Returns an error as JSON has it."""
+    return {
+        "path": error.path,
+        "line": error.line,
+        "column": error.column,
+        "message": error.message,
+        "hint": error.hint,
+    }
+
+
+def site_of(site: BreakSite) -> dict[str, Any]:
+    """Returns a place where a run broke the graph as JSON has it."""
+    inside = site.inside
+    return {
+        "path": site.path,
+        "line": site.line,
+        "end_line": site.end_line,
+        "function": site.function,
+        "gb": list(site.gb),
+        "reason": site.reason,
+        "explanation": site.explanation,
+        "skips_frame": site.skips_frame,
+        "inside": inside and {"path": inside.path, "line": inside.line, "function": inside.function},
+        "lines": list(site.named),
+        "count": site.count,
+    }
+
+
+def finding_of(finding: Finding) -> dict[str, Any]:
+    """Returns a finding as JSON has it."""
     return {
         "rule": finding.rule,
         "name": finding.name,
@@ -51,6 +78,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "refusal": _refusal(finding.refusal),
         "suppressed": finding.suppressed,
         "note": finding.note,
+        "trace": finding.seen and finding.seen.value,
     }
 
 

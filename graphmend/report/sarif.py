@@ -11,7 +11,7 @@ from typing import Any
 import attr
 import sarif_om as om
 
-from graphmend.findings import Edit, FileError, Finding, Fix, Frame, Range, Report, Severity
+from graphmend.findings import BreakSite, Edit, FileError, Finding, Fix, Frame, Range, Report, Severity
 from graphmend.report import Options
 from graphmend.report.repository import Repository
 from graphmend.rules.model import Rule
@@ -60,7 +60,10 @@ class _Run:
         )
         invocation = om.Invocation(
             execution_successful=not self.report.errors,
-            tool_execution_notifications=[self.notification(error) for error in self.report.errors],
+            tool_execution_notifications=[
+                *(self.notification(error) for error in self.report.errors),
+                *(self.unexplained(site) for site in self.report.unexplained),
+            ],
         )
         fingerprints = _fingerprints(self.report.findings)
         return om.Run(
@@ -135,6 +138,19 @@ class _Run:
             locations=[om.Location(physical_location=location)],
         )
 
+    def unexplained(self, site: BreakSite) -> Any:
+        """A break of a watched run that is no result, since no rule is its reason."""
+        where = om.Region(start_line=site.line, end_line=site.end_line)
+        location = om.PhysicalLocation(artifact_location=self.artifact(site.path), region=where)
+        ids = ", ".join(site.gb)
+        told = f"{site.reason} ({ids})" if site.reason and ids else site.reason or ids or "no reason told"
+        return om.Notification(
+            level="note",
+            message=om.Message(text=f"the graph broke here, and no rule explains it: {told}"),
+            locations=[om.Location(physical_location=location)],
+            properties={"trace": "unexplained", "gb": list(site.gb), "count": site.count},
+        )
+
 
 def _descriptor(rule: Rule) -> Any:
     level = rule.severity or Severity.WARNING
@@ -173,6 +189,8 @@ def _properties(finding: Finding) -> dict[str, Any]:
         "impact": finding.impact.value,
         "gb": list(finding.gb),
     }
+    if finding.seen:
+        properties["trace"] = finding.seen.value
     if finding.note:
         properties["note"] = finding.note
     if finding.fix:

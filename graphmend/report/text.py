@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from graphmend.findings import Applicability, Finding, Report, Severity
+from graphmend.findings import Applicability, BreakSite, Finding, Report, Seen, Severity
 from graphmend.report import Options, counted, is_fixable, place, unsuppressed
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -13,25 +13,34 @@ _SEVERITY = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "
 
 
 def render(report: Report, options: Options) -> str:
-    """Returns the findings, each in a paragraph of its own, and a summary."""
-    writer = _Writer(options)
+    """Returns the findings and the breaks that none explains, each in a paragraph of its own, and a summary."""
+    writer = Writer(options)
     blocks = ["\n".join(writer.finding(finding)) + "\n" for finding in unsuppressed(report.findings)]
+    blocks += ["\n".join(writer.site(site, ())) + "\n" for site in report.unexplained]
     if not options.quiet:
         blocks.append("\n".join(writer.summary(report)) + "\n")
     return "\n".join(blocks)
 
 
-class _Writer:
+class Writer:
+    """Writes the parts of a report, line by line.
+
+    Arguments:
+        options: how to print.
+    """
+
     def __init__(self, options: Options) -> None:
         self.options = options
 
     def paint(self, text: str, *styles: str) -> str:
+        """Returns text in some styles, if colour is wanted."""
         if not self.options.colour:
             return text
         codes = ";".join(_COLOURS[style] for style in styles)
         return f"\x1b[{codes}m{text}\x1b[0m"
 
     def finding(self, finding: Finding) -> Iterator[str]:
+        """Yields the paragraph of a finding."""
         severity = self.paint(f"{finding.severity.value}:", "bold", _SEVERITY[finding.severity])
         rule = self.paint(finding.rule, "bold")
         yield f"{self.paint(place(finding), 'bold')}: {severity} {rule} {finding.message}"
@@ -45,11 +54,49 @@ class _Writer:
         for label, text, style in self.notes(finding):
             yield f"{margin} {self.paint('=', 'dim')} {self.paint(label + ':', style)} {text}"
 
+    def site(self, site: BreakSite, causes: Sequence[str]) -> Iterator[str]:
+        """Yields the paragraph of a place where a run broke the graph.
+
+        Arguments:
+            site: the place.
+            causes: the findings that say why it broke, each in a few words.
+        """
+        head = " ".join((self.paint(", ".join(site.gb), "bold"), site.reason)).strip() or "the graph broke"
+        yield f"{self.paint(f'{site.path}:{site.line}', 'bold')}: {head}"
+        number = str(site.line)
+        margin = " " * len(number)
+        bar = self.paint("|", "dim")
+        if site.source_line.strip():
+            yield f"{margin} {bar}"
+            yield f"{self.paint(number, 'dim')} {bar} {site.source_line}"
+            yield f"{margin} {bar}"
+        mark = self.paint("=", "dim")
+        for label, text, style in self.told(site, causes):
+            yield f"{margin} {mark} {self.paint(label + ':', style)} {text}"
+
+    def told(self, site: BreakSite, causes: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Yields what Dynamo told of a break, each with its label and the label's style."""
+        if site.function:
+            yield "in", site.function, "cyan"
+        if site.inside:
+            yield "broke at", f"{site.inside.function} ({site.inside.path}:{site.inside.line})", "cyan"
+        if site.skips_frame:
+            yield "impact", "the whole function is left to Python", "yellow"
+        for cause in causes:
+            yield "found", cause, "cyan"
+        if not causes:
+            yield "found", "nothing; no rule explains it", "yellow"
+            if site.explanation:
+                yield "dynamo", site.explanation, "cyan"
+
     def notes(self, finding: Finding) -> Iterator[tuple[str, str, str]]:
+        """Yields what is known of a finding, each with its label and the label's style."""
         if finding.region:
             yield "compiled", _chain(finding), "cyan"
         details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
         yield "impact", ", ".join(details), "cyan"
+        if finding.seen:
+            yield "trace", finding.seen.value, "cyan"
         if finding.note:
             yield "note", finding.note, "cyan"
         yield from self.fix(finding)
@@ -58,6 +105,7 @@ class _Writer:
             yield "not fixed", f"{refusal.reason} ({refusal.transform}: {refusal.obligation}{place})", "yellow"
 
     def fix(self, finding: Finding) -> Iterator[tuple[str, str, str]]:
+        """Yields what is told of a fix, likewise."""
         fix = finding.fix
         if fix is None:
             return
@@ -78,12 +126,14 @@ class _Writer:
                 yield "proof", f"{proof.obligation} ({proof.how}){detail}", "dim"
 
     def summary(self, report: Report) -> Iterator[str]:
+        """Yields the last lines of a report."""
         shown = unsuppressed(report.findings)
         if report.fixed:
             count = sum(file.count for file in report.fixed)
             yield f"Fixed {counted(count, 'finding')} in {counted(len(report.fixed), 'file')}."
         silenced = len(report.findings) - len(shown)
         tail = f" ({silenced} silenced)" if silenced else ""
+        yield from self.traced(report)
         if not shown:
             left = "Nothing else was found" if report.fixed else "Nothing was found"
             if report.errors:
@@ -95,7 +145,18 @@ class _Writer:
         yield f"{self.paint(found, 'bold')} in {counted(report.files, 'file')}{tail}."
         yield from self.advice(shown)
 
+    def traced(self, report: Report) -> Iterator[str]:
+        """Yields what a run says of the findings, if one was watched."""
+        marks = [finding.seen for finding in unsuppressed(report.findings)]
+        if not any(marks) and not report.unexplained:
+            return
+        text = f"The run confirmed {marks.count(Seen.CONFIRMED)} of {counted(len(marks), 'finding')}"
+        if report.unexplained:
+            text += f", and broke at {counted(len(report.unexplained), 'statement')} that no rule explains"
+        yield f"{text}."
+
     def advice(self, shown: list[Finding]) -> Iterator[str]:
+        """Yields what to do about what was found."""
         safe = sum(is_fixable(finding, Applicability.SAFE) for finding in shown)
         unsafe = sum(is_fixable(finding, Applicability.UNSAFE) for finding in shown)
         if safe:

@@ -56,6 +56,7 @@ class Shift:
         return replace(
             finding,
             range=self.range(finding.range),
+            holds=tuple(self.range(place) for place in finding.holds),
             fix=self.fix(finding.fix) if finding.fix else None,
             refusal=self.refusal(finding.refusal) if finding.refusal else None,
         )
