@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend.flow.library import Keywords
+from graphmend.flow.operations import Keywords
 from graphmend.flow.state import DEPTH, PASSES, State
 from graphmend.flow.values import (
     NOTHING,

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from graphmend.flow.doings import Doing, Effect
 from graphmend.flow.frames import Frame
 from graphmend.flow.text import brief
-from graphmend.flow.values import Kind, Value
+from graphmend.flow.values import DATA, Kind, Value
 from graphmend.signatures import Signature
 from graphmend.signatures.behaviour import behaviour
-
-_DATA = Kind.TENSOR | Kind.SCALAR
 
 
 def failures(node: ast.AST, frame: Frame) -> Iterator[Doing]:
@@ -84,7 +82,7 @@ def _subscript(node: ast.Subscript, frame: Frame) -> Iterator[Doing]:
     for piece in _index_parts(node.slice):
         index = frame.facts.value(piece)
         listed = isinstance(piece, (ast.List, ast.ListComp)) and holder.may(Kind.TENSOR | Kind.UNKNOWN)
-        if listed or index.may(_DATA) or (index.may(Kind.UNKNOWN) and holder.may(Kind.TENSOR | Kind.UNKNOWN)):
+        if listed or index.may(DATA) or (index.may(Kind.UNKNOWN) and holder.may(Kind.TENSOR | Kind.UNKNOWN)):
             what = f"indexes `{brief(node.value)}` with `{brief(piece)}`, which may be out of range"
             yield Doing(Effect.FAILS, what, node)
             return
@@ -106,11 +104,9 @@ def _arithmetic(node: ast.BinOp, frame: Frame) -> Iterator[Doing]:
         return
     numbers = a.may(Kind.SCALAR) or b.may(Kind.SCALAR)
     if isinstance(node.op, (ast.FloorDiv, ast.Mod)):
-        if (a.may(_DATA) or b.may(_DATA)) and ("float" not in (a.dtype, b.dtype) or numbers):
+        if (a.may(DATA) or b.may(DATA)) and ("float" not in (a.dtype, b.dtype) or numbers):
             yield Doing(Effect.FAILS, f"may divide integers by zero (`{brief(node)}`)", node)
-    elif (
-        isinstance(node.op, (ast.Div, ast.Pow)) and not (a.is_tensor or b.is_tensor) and (a.may(_DATA) or b.may(_DATA))
-    ):
+    elif isinstance(node.op, (ast.Div, ast.Pow)) and not (a.is_tensor or b.is_tensor) and (a.may(DATA) or b.may(DATA)):
         what = f"computes with a number read from a tensor, which may fail (`{brief(node)}`)"
         yield Doing(Effect.FAILS, what, node)
 
@@ -119,7 +115,7 @@ def operation_failures(signature: Signature, operands: list[ast.expr], node: ast
     """The failures and reads of a torch operation; ``operands`` begin with the receiver."""
     name = signature.name
     values = [frame.facts.value(operand) for operand in operands]
-    if signature.returns == "scalar":
+    if signature.returns == "scalar" or signature.has("reads"):
         yield Doing(Effect.READS, f"reads the value of a tensor (`{name}`)", node)
     elif signature.returns == "size" or signature.has("mutates"):
         return
@@ -134,7 +130,7 @@ def operation_failures(signature: Signature, operands: list[ast.expr], node: ast
 
 
 def _repeats_by_data(name: str, values: list[Value]) -> bool:
-    return name == "repeat_interleave" and len(values) > 1 and values[1].may(Kind.TENSOR | Kind.UNKNOWN)
+    return name == "repeat_interleave" and (len(values) < 2 or values[1].may(Kind.TENSOR | Kind.UNKNOWN))
 
 
 def _may_divide_by_zero(name: str, node: ast.Call, values: list[Value]) -> bool:

@@ -23,7 +23,9 @@ from graphmend.flow.values import (
     SIZE,
     STATIC,
     UNKNOWN,
+    ExternalName,
     Kind,
+    ObjectMethod,
     Value,
     constant,
     container,
@@ -221,9 +223,14 @@ class Interpreter:
                 self.assign(loop.target, element(self.eval_again(loop.iter, env)), env)
             case Enter(item=entered, statement=statement):
                 self.reach(statement)
-                self.eval(entered.context_expr, env)
+                manager = self.eval(entered.context_expr, env)
+                given = UNKNOWN
+                for cls in manager.classes if manager.may(Kind.OBJECT) else ():
+                    if isinstance(cls, ExternalName):
+                        self.program.note(self.function, ObjectMethod(cls.name, "__enter__", manager))
+                        given = manager  # what most classes of libraries give is the manager itself
                 if entered.optional_vars is not None:
-                    self.assign(entered.optional_vars, UNKNOWN, env)
+                    self.assign(entered.optional_vars, given, env)
             case Catch(handler=handler):
                 if handler.name:
                     env[handler.name] = STATIC

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.flow.operations import Keywords, operation
 from graphmend.flow.values import (
     DRAWN,
     MISSING,
@@ -15,7 +15,6 @@ from graphmend.flow.values import (
     NUMPY,
     SCALAR,
     SIZE,
-    SIZES,
     STATIC,
     TENSOR,
     TENSOR_GUESS,
@@ -35,7 +34,7 @@ from graphmend.flow.values import (
 )
 from graphmend.model.module import Function
 from graphmend.regions.entries import DISABLED, DISABLERS
-from graphmend.signatures import Signature, python, torch
+from graphmend.signatures import python, torch
 
 if TYPE_CHECKING:
     from graphmend.flow.interpreter import Interpreter
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 ARRAY = "numpy.ndarray"
 """The class whose methods those of a NumPy array or number are."""
-
-Keywords = Sequence[tuple["str | None", Value]]
 
 
 class Library:
@@ -66,13 +63,13 @@ class Library:
             return replace(TENSOR, leaf=True)
         if name in tables.selections:
             return self._select(arguments, node, interpreter)
-        signature = tables.function(name)
-        if signature is not None:
-            return operation(signature, arguments, keywords, method=False)
         if tables.is_module_class(name):
             return self._make_module(name, arguments)
         if made := self.python.instances.get(name, name if name in self.program.classes else ""):
             return instance(ExternalName(made))
+        signature = tables.function(name)
+        if signature is not None:
+            return operation(signature, arguments, keywords, method=False)
         if name.startswith("builtins."):
             return self._call_builtin(name, arguments, keywords, node, interpreter)
         wrapped = self._call_wrapper(name, arguments, node, interpreter)
@@ -281,53 +278,3 @@ def _container_method(name: str, receiver: Value, arguments: list[Value]) -> Val
         case "append" | "add" | "insert" | "extend" | "update" | "clear" | "sort" | "reverse" | "remove":
             return NONE
     return STATIC
-
-
-def operation(signature: Signature, arguments: list[Value], keywords: Keywords, method: bool) -> Value:
-    """The value of a torch operation.
-
-    Args:
-        signature: its facts.
-        arguments: the positional arguments; of a method, the receiver is the first.
-        keywords: the keyword arguments.
-        method: whether it is called as a method, so that the receiver may only be taken for a tensor.
-    """
-    first = arguments[0] if arguments else NOTHING
-    names = {name for name, _ in keywords}
-    guess = method and first.inferred
-    if signature.returns == "size":
-        plain = signature.name in ("size", "stride", "shape") and len(arguments) < 2 and "dim" not in names
-        return SIZES if plain else SIZE
-    if signature.returns == "static":
-        return STATIC
-    if signature.returns == "scalar":
-        return replace(SCALAR, inferred=guess)
-    if signature.name == "where" and len(arguments) < 2:
-        return container(Value(Kind.TENSOR, dtype="int"))
-    whole = len(arguments) < 2 and not names & {"dim", "axis"}
-    tensors = [value for value in arguments if value.may(Kind.TENSOR)]
-    elementwise = signature.single == "operands"
-    if signature.name in ("max", "min") and len(arguments) == 2 and arguments[1].may(Kind.TENSOR):
-        whole, elementwise = True, True  # torch.max(a, b)
-    single = {
-        "always": True,
-        "whole": whole and not elementwise,
-        "number": first.only(_NUMBERS) and isinstance(first.constant, (int, float)),
-    }.get(signature.single, False)
-    if elementwise:
-        single = bool(tensors) and all(value.single for value in tensors)
-    if signature.name == "rand":
-        single = all(value.items == () or value.constant == 1 for value in arguments)
-    dtype = signature.dtype if signature.dtype in ("bool", "int", "float") else ""
-    low, high = signature.low, signature.high
-    if signature.dtype == "same":
-        dtype = first.dtype
-    if signature.has("view"):
-        low, high = first.low, first.high
-    value = Value(Kind.TENSOR, guess, dtype, single, low=low, high=high)
-    if signature.pair == "always" or (signature.pair == "along" and not whole):
-        return sequence((value, Value(Kind.TENSOR, guess, single=single)))
-    return container(value) if signature.returns == "tensors" else value
-
-
-_NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR

@@ -14,6 +14,7 @@ from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import DISABLED, DISABLERS, decorator_names
 from graphmend.rules.holds import holds, least, surest
 from graphmend.rules.model import Argument, CallMatch, Rule
+from graphmend.signatures import torch
 
 _TENSOR = "torch.Tensor"
 _FACTS_OF = {
@@ -22,6 +23,7 @@ _FACTS_OF = {
     "list": {"container", "holds-tensor"},
 }
 """The facts that hold of what has the methods of a class."""
+_NO_FACTS: frozenset[str] = frozenset()
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter"})
 
 
@@ -65,17 +67,45 @@ def takes_name(match: CallMatch, name: str) -> bool:
     if match.takes_function(name):
         return True
     owner, _, method = name.rpartition(".")
-    owns = owner in match.receivers or not _FACTS_OF.get(owner, set()).isdisjoint(match.receivers)
-    return bool(match.methods) and owns and match.takes_method(method)
+    return bool(match.methods) and match.takes_method(method) and _owns(match, owner)
 
 
-def takes(match: CallMatch, program: Program, called: Target) -> bool:
-    """Whether a rule is about what is called, whatever its arguments are."""
-    if match.disabled and _is_disabled(program, called):
+def _owns(match: CallMatch, owner: str) -> bool:
+    """Whether a class is one of those whose methods a rule is about."""
+    if owner in match.receivers or not _FACTS_OF.get(owner, _NO_FACTS).isdisjoint(match.receivers):
         return True
-    if match.makes and _makes(match, program, called):
-        return True
-    return any(takes_name(match, name) for name in target_names(called))
+    return "module" in match.receivers and torch().is_module_class(owner)
+
+
+class CallRules:
+    """Call rules, found by the names of what is called.
+
+    Args:
+        rules: the rules with what they match.
+    """
+
+    def __init__(self, rules: Sequence[tuple[Rule, CallMatch]]) -> None:
+        self._all = rules
+        self._by_name: dict[str, list[tuple[Rule, CallMatch]]] = {}
+        self._kinds = [pair for pair in rules if pair[1].makes or pair[1].disabled]
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def about(self, program: Program, called: Target) -> list[tuple[Rule, CallMatch]]:
+        """The rules about something that is called, whatever its arguments are."""
+        found = [pair for name in target_names(called) for pair in self._named(name)]
+        return [*found, *(pair for pair in self._kinds if _is_of_kind(pair[1], program, called) and pair not in found)]
+
+    def _named(self, name: str) -> list[tuple[Rule, CallMatch]]:
+        known = self._by_name.get(name)
+        if known is None:
+            known = self._by_name[name] = [pair for pair in self._all if takes_name(pair[1], name)]
+        return known
+
+
+def _is_of_kind(match: CallMatch, program: Program, called: Target) -> bool:
+    return match.disabled and _is_disabled(program, called) or bool(match.makes) and _makes(match, program, called)
 
 
 def _is_disabled(program: Program, called: Target) -> bool:
@@ -91,14 +121,20 @@ def _makes(match: CallMatch, program: Program, called: Target) -> bool:
     return "module" in match.makes and isinstance(called, (Class, ExternalName)) and program.is_module(called)
 
 
-def certainty_of_call(match: CallMatch, program: Program, facts: Facts, call: ast.Call) -> Confidence | None:
-    """How certain it is that a call is one of those that a rule reports; ``None`` if nothing says so."""
+def certainty_of_call(
+    match: CallMatch, program: Program, facts: Facts, call: ast.Call, taken: Sequence[Target]
+) -> Confidence | None:
+    """How certain it is that a call is one of those that a rule reports; ``None`` if nothing says so.
+
+    Args:
+        match: what the rule asks for.
+        program: the program under analysis.
+        facts: of the function that holds the call.
+        call: the call.
+        taken: what may be called, as far as the rule is about it.
+    """
     value = facts.value(call.func)
-    called = called_by(value)
-    taken = [each for each in called if takes(match, program, each)]
-    if not taken:
-        return None
-    sure = len(taken) == len(called) and not value.may(Kind.UNKNOWN) and not value.inferred
+    sure = len(taken) == len(called_by(value)) and not value.may(Kind.UNKNOWN) and not value.inferred
     certainty = Confidence.HIGH if sure else Confidence.MEDIUM
     if match.methods and not match.functions and isinstance(call.func, ast.Attribute):
         facts_of_owner = [each for each in match.receivers if "." not in each]
@@ -149,15 +185,13 @@ def _nodes(argument: Argument, call: ast.Call, shift: int) -> list[ast.expr]:
     return nodes
 
 
-def ids_of(rule: Rule, match: CallMatch, facts: Facts, call: ast.Call) -> tuple[str, ...]:
+def ids_of(rule: Rule, match: CallMatch, taken: Sequence[Target]) -> tuple[str, ...]:
     """The graph breaks of a call of one of some functions and methods, in the order of the rule's."""
     if match.function_gb == match.method_gb:
         return match.function_gb
     found: set[str] = set()
-    for each in called_by(facts.value(call.func)):
-        for name in target_names(each):
-            if takes_name(match, name):
-                found.update(match.function_gb if match.takes_function(name) else match.method_gb)
+    for name in (name for each in taken for name in target_names(each)):
+        found.update(match.function_gb if match.takes_function(name) else match.method_gb)
     return tuple(each for each in rule.gb if each in found)
 
 

@@ -13,7 +13,7 @@ from graphmend.flow.values import ExternalName, Kind, Target
 from graphmend.model.module import Function
 from graphmend.model.tree import children
 from graphmend.regions.entries import EFFECTS, decorator_names
-from graphmend.rules.callees import called_by, certainty_of_call, ids_of, observes, takes, target_names
+from graphmend.rules.callees import CallRules, called_by, certainty_of_call, ids_of, observes, target_names
 from graphmend.rules.conditions import Question, is_elif, questions, returns, tested_parts
 from graphmend.rules.holds import holds, least, surest
 from graphmend.rules.model import (
@@ -65,9 +65,11 @@ class Matcher:
 
     def __init__(self, rules: Sequence[Rule], observers: Sequence[Rule]) -> None:
         self.branches = [(rule, rule.match) for rule in rules if isinstance(rule.match, BranchMatch)]
-        self.calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
-        self._noted_calls = [pair for pair in self.calls if not any(each.integers for each in pair[1].given)]
-        self._of_numbers = len(self._noted_calls) < len(self.calls)
+        calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
+        # Rules about numbers are about every operation of torch; what they report is noted in another way.
+        noted = [pair for pair in calls if not any(each.integers for each in pair[1].given)]
+        self._of_numbers = len(noted) < len(calls)
+        self.calls, self._noted_calls = CallRules(calls), CallRules(noted)
         self.attributes = [(rule, rule.match) for rule in rules if isinstance(rule.match, AttributeMatch)]
         self.subscripts = [(rule, rule.match) for rule in rules if isinstance(rule.match, SubscriptMatch)]
         self.contexts = [(rule, rule.match) for rule in rules if isinstance(rule.match, ContextMatch)]
@@ -100,7 +102,7 @@ class Matcher:
         key = called if isinstance(called, ExternalName) else None  # the others are many, and asked about once
         known = self._taken.get(key) if key is not None else None
         if known is None:
-            known = any(takes(match, program, called) for _, match in self._noted_calls) or any(
+            known = bool(self._noted_calls.about(program, called)) or any(
                 name in match.managers or name.rpartition(".")[0] in match.managers
                 for _, match in self.contexts
                 for name in target_names(called)
@@ -220,12 +222,16 @@ class Matcher:
     # ---------------------------------------------------------------- other constructs
 
     def _call(self, program: Program, facts: Facts, statement: ast.stmt, call: ast.Call) -> Iterator[Match]:
-        if not self.calls or not called_by(facts.value(call.func)):
+        if not self.calls:
             return
-        for rule, match in self.calls:
-            certainty = certainty_of_call(match, program, facts, call)
+        taken: dict[str, tuple[Rule, CallMatch, list[Target]]] = {}
+        for called in called_by(facts.value(call.func)):
+            for rule, match in self.calls.about(program, called):
+                taken.setdefault(rule.code, (rule, match, []))[2].append(called)
+        for rule, match, targets in taken.values():
+            certainty = certainty_of_call(match, program, facts, call, targets)
             if certainty is not None:
-                yield Match(rule, call, statement, certainty, _spelled(call), gb=ids_of(rule, match, facts, call))
+                yield Match(rule, call, statement, certainty, _spelled(call), gb=ids_of(rule, match, targets))
 
     def _written(self, facts: Facts, statement: ast.stmt, target: ast.expr, value: ast.expr) -> Iterator[Match]:
         if isinstance(target, (ast.Tuple, ast.List)):
