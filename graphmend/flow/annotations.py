@@ -118,7 +118,8 @@ class Annotations:
                 case ast.Call(func=ast.Name(id=called)) if called == name:
                     return True
                 case ast.Attribute(value=ast.Name(id=owner), attr=attr) if owner == name:
-                    if attr not in self.program.torch.operations and attr not in self.program.torch.attributes:
+                    tables = self.program.torch
+                    if attr not in tables.operations and attr not in tables.attributes and attr not in tables.telling:
                         return True
                 case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str())) if owner == name:
                     return True

@@ -134,12 +134,25 @@ class Heap:
                 method = self.program.index.method(each, name)
                 if method is not None:
                     return self.program.bindings.decorated(method)
+                if name == "apply" and self._is_autograd_function(each):
+                    return self._applied(each)
                 return self.class_value(each, name) or STATIC
             case Super():
                 return self._super_attribute(each, name)
             case Bound() | Function():
                 return STATIC if name in ("__name__", "__qualname__", "__doc__") else UNKNOWN
         return UNKNOWN
+
+    def _is_autograd_function(self, cls: Class) -> bool:
+        return any(isinstance(base, External) and base.name in _FUNCTIONS for base in self.program.index.mro(cls))
+
+    def _applied(self, cls: Class) -> Value:
+        """``apply`` of a ``torch.autograd.Function``: torch's own, which calls ``forward`` with a context."""
+        forward = self.program.index.method(cls, "forward")
+        targets: list[Target] = [ExternalName(f"{_FUNCTIONS[0]}.apply")]
+        if forward is not None:
+            targets.append(Bound(forward, UNKNOWN))
+        return Value(Kind.CALLABLE, targets=frozenset(targets))
 
     def _super_attribute(self, each: Super, name: str) -> Value:
         """What ``super().<name>`` finds: behind the owner among the bases of each class that the instance may be of."""
@@ -266,6 +279,7 @@ class Heap:
         return Value(value.kinds, targets=targets, inferred=value.inferred)
 
 
+_FUNCTIONS = ("torch.autograd.Function", "torch.autograd.function.Function")
 _PARTS = ("values", "indices")
 """The fields of what `torch.max`, `sort`, `topk` and their like return (``torch.return_types``)."""
 

@@ -150,7 +150,16 @@ def certainty_of_call(
         certainty = least(certainty, found)
     if any(_nodes(argument, call, shift) for argument in match.without):
         return None
-    return certainty
+    if any(_given(argument, facts, call, shift) for argument in match.unless):
+        return None
+    return certainty if not match.twice else _given_twice(match, facts, call)
+
+
+def _given_twice(match: CallMatch, facts: Facts, call: ast.Call) -> Confidence | None:
+    """How certain it is that a name that is given twice is what it has to be."""
+    names = [each for each in call.args if isinstance(each, (ast.Name, ast.Attribute))]
+    texts = [ast.dump(each) for each in names]
+    return surest(holds(facts, each, match.twice) for each, text in zip(names, texts) if texts.count(text) > 1)
 
 
 def _given(argument: Argument, facts: Facts, call: ast.Call, shift: int) -> Confidence | None:

@@ -69,6 +69,11 @@ def _is_computed(value: Value, _: ast.expr) -> Confidence | None:
     return None if value.leaf else is_of(value, Kind.TENSOR)
 
 
+def _is_leaf(value: Value, _: ast.expr) -> Confidence | None:
+    """A parameter, an argument or an attribute itself."""
+    return is_of(value, Kind.TENSOR) if value.leaf else None
+
+
 def _is_position(value: Value, _: ast.expr) -> Confidence | None:
     """A computed tensor of one element that is no mask; as an index it is read."""
     single = value.single and not value.leaf and value.dtype not in ("bool", "float")
@@ -86,6 +91,17 @@ def _is_text(value: Value, node: ast.expr) -> Confidence | None:
     return Confidence.HIGH if isinstance(value.constant, str) or isinstance(node, ast.JoinedStr) else None
 
 
+def _is_false(value: Value, _: ast.expr) -> Confidence | None:
+    return Confidence.HIGH if value.constant is False else None
+
+
+def _is_given(value: Value, _: ast.expr) -> Confidence | None:
+    """Anything but ``None``."""
+    if value.only(Kind.NONE):
+        return None
+    return Confidence.LOW if value.may(Kind.NONE) else Confidence.HIGH
+
+
 def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
     """A NumPy number that tracing does not know."""
     return None if value.fixed else is_of(value, Kind.NUMPY)
@@ -93,10 +109,13 @@ def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
 
 _SPECIAL: Mapping[str, Callable[[Value, ast.expr], Confidence | None]] = {
     "boolean-tensor": _is_mask,
+    "leaf-tensor": _is_leaf,
     "computed-tensor": _is_computed,
     "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
     "text": _is_text,
+    "false": _is_false,
+    "given": _is_given,
     "numpy-unknown": _is_unknown_number,
 }
 

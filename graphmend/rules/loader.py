@@ -204,6 +204,8 @@ class _Reader:
             call.get("disabled", False),
             tuple(_argument(selector, tuple(facts)) for selector, facts in call.get("given", {}).items()),
             tuple(_argument(selector, ()) for selector in call.get("without", ())),
+            tuple(_argument(selector, tuple(facts)) for selector, facts in call.get("unless", {}).items()),
+            tuple(call.get("twice", ())),
         )
 
     def ids(self, call: dict[str, Any], what: str) -> tuple[str, ...]:

@@ -69,6 +69,8 @@ class CallMatch:
         disabled: whether what is called is excluded from compilation (``torch.compiler.disable``).
         given: what must hold of arguments.
         without: arguments that must not be given.
+        unless: what must not hold of arguments.
+        twice: facts; the same name, of which one of them holds, must be given twice. Empty for anything.
     """
 
     functions: tuple[str, ...] = ()
@@ -80,6 +82,8 @@ class CallMatch:
     disabled: bool = False
     given: tuple[Argument, ...] = ()
     without: tuple[Argument, ...] = ()
+    unless: tuple[Argument, ...] = ()
+    twice: tuple[str, ...] = ()
 
     def takes_function(self, qualified: str) -> bool:
         """Whether a call of the function with this qualified name matches."""

@@ -22,15 +22,15 @@ FACTS = (
     *(
         "tensor",
         "boolean-tensor",
+        "leaf-tensor",
         "computed-tensor",
         "position-tensor",
         "holds-tensor",
         "scalar-read",
         "data",
-        "drawn-number",
-        "numpy-number",
     ),
-    *("numpy-unknown", "size", "static", "text", "module", "none", "container"),
+    *("drawn-number", "numpy-number", "numpy-unknown", "size", "static", "text", "false", "given"),
+    *("module", "none", "container"),
 )
 """Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
 
@@ -173,6 +173,8 @@ CALL = Record(
             "Facts, one of which must hold of an argument: `any`, by position (the receiver of a tensor's method is 0),"
             " by keyword, or `integers` for those that torch takes as whole numbers.",
         ),
+        "unless": Field(Free(ARGUMENT, _argument, _facts), "Facts, none of which may hold of an argument."),
+        "twice": Field(_facts, "Facts, one of which must hold of a name that is given twice."),
         "without": Field(
             ListOf(Text(pattern=ARGUMENT, what=_argument), or_single=True), "Arguments that must not be given."
         ),
