@@ -18,7 +18,7 @@ from graphmend.signatures import torch
 
 _TENSOR = "torch.Tensor"
 _FACTS_OF = {
-    _TENSOR: {"tensor", "data"},
+    _TENSOR: {"tensor", "leaf-tensor", "computed-tensor", "data"},
     ARRAY: {"numpy-number", "numpy-unknown", "data"},
     "list": {"container", "holds-tensor"},
 }
