@@ -200,7 +200,7 @@ class _Session:
 
     def entry_files(self) -> list[str]:
         """The files in which a region may start."""
-        words = ("forward", "compile")
+        words = ("forward", "compile", "_dynamo.optimize")
         return [path for path, file in self.files.items() if any(word in file.source.text for word in words)]
 
     # ---------------------------------------------------------------- analysis

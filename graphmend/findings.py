@@ -72,6 +72,8 @@ class Frame:
     path: str
     line: int
     function: str
+    is_launch: bool = False
+    """Whether it is the code that hands the next one to ``torch.compile``, and not part of the region."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

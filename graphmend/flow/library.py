@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.flow.launches import HOOKS, LAUNCHING, launching_call
 from graphmend.flow.values import (
     MISSING,
     NONE,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
 Keywords = Sequence[tuple["str | None", Value]]
+_WRAPPING = frozenset({"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"})
+"""The modules that hold another one, and run it."""
 
 
 class Library:
@@ -57,6 +60,8 @@ class Library:
             return replace(STATIC, constant=True, traced=True)
         if name in tables.not_compiling:
             return replace(STATIC, constant=False, traced=True)
+        if name in LAUNCHING:
+            return launching_call(name, arguments, keywords, node, interpreter)
         if name in tables.tensors:
             return replace(TENSOR, leaf=True)
         if name in tables.selections:
@@ -80,8 +85,6 @@ class Library:
             return UNKNOWN if any(value.depends_on_data for value in arguments) else STATIC
         if name.startswith("torch.utils.checkpoint.") and arguments:
             return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
-        if name == "functools.partial" and arguments:
-            return arguments[0] if arguments[0].targets else UNKNOWN
         return UNKNOWN
 
     def _select(self, arguments: list[Value], node: ast.Call, interpreter: Interpreter) -> Value:
@@ -91,6 +94,8 @@ class Library:
 
     def _make_module(self, name: str, arguments: list[Value]) -> Value:
         made = instance(ExternalName(name))
+        if arguments and name.rpartition(".")[2] in _WRAPPING:
+            return replace(made, items=(arguments[0],), element=arguments[0])
         if name in self.torch.module_containers and arguments:
             if arguments[0].kinds & Kind.OBJECT:  # nn.Sequential(a, b)
                 return replace(made, items=tuple(arguments), element=join_all(arguments))
@@ -218,6 +223,11 @@ class Library:
                 return receiver
             case "__call__":
                 return self.program.calls.call(receiver, arguments, [], node, interpreter)
+            case "compile" if self.program.launches is not None:
+                self.program.launches.compiled(receiver, node.lineno, interpreter.function)
+                return NONE
+            case _ if name in HOOKS and self.program.launches is not None and arguments:
+                self.program.launches.hooked(receiver, arguments[0], node.lineno, interpreter.function)
         return UNKNOWN
 
 

@@ -45,7 +45,10 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "confidence": finding.confidence.value,
         "impact": finding.impact.value,
         "message": finding.message,
-        "region": [{"path": frame.path, "line": frame.line, "function": frame.function} for frame in finding.region],
+        "region": [
+            {"path": frame.path, "line": frame.line, "function": frame.function, "launch": frame.is_launch}
+            for frame in finding.region
+        ],
         "gb": list(finding.gb),
         "fix": _fix(finding.fix),
         "refusal": _refusal(finding.refusal),

@@ -113,7 +113,8 @@ class _Writer:
 
 def _chain(finding: Finding) -> str:
     """Tells the way from where compilation begins to the function of the finding."""
-    return " -> ".join(f"{frame.function} ({frame.path}:{frame.line})" for frame in finding.region)
+    frames = (("torch.compile in " if frame.is_launch else "", frame) for frame in finding.region)
+    return " -> ".join(f"{prefix}{frame.function} ({frame.path}:{frame.line})" for prefix, frame in frames)
 
 
 def _underline(finding: Finding) -> str:
