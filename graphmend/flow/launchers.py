@@ -60,7 +60,8 @@ class Launchers:
             self._passing.update(new)
             words = sorted({each.name for each in new})
             found = re.compile(_GIVING.format("|".join(map(re.escape, words))))
-            for path in [path for path, text in self.index.linted(()) if found.search(text)]:
+            texts = self.index.linted(())
+            for path in [path for path, text in texts if any(word in text for word in words) and found.search(text)]:
                 giving = self.index.load(path)
                 if giving is not None:
                     self._look_at(giving, words)
@@ -123,11 +124,9 @@ class Launchers:
         for node in walk_scope(function.body):
             if self._may_launch(function, node, aliases):
                 found = True
-            elif self._passing and self._passes_on(function, node):
+            elif self._passing and isinstance(node, ast.Call) and self._passes_on(function, node):
                 found = True
-                given = {each.id for each in walk(node) if isinstance(each, ast.Name)}
-                if any(parameter.arg in given for parameter in function.parameters):
-                    self.launches.passes_on(function)
+                self.launches.passes_on(node, function)
         return found
 
     def _may_launch(self, function: Function, node: ast.AST, aliases: frozenset[str]) -> bool:
@@ -143,10 +142,8 @@ class Launchers:
                 return any(f"{base}.{alias.name}" in COMPILERS for alias in imported)
         return False
 
-    def _passes_on(self, function: Function, node: ast.AST) -> bool:
-        """Whether a node calls something that launches what it, or its object, is given."""
-        if not isinstance(node, ast.Call):
-            return False
+    def _passes_on(self, function: Function, node: ast.Call) -> bool:
+        """Whether a call is one of something that launches what it, or its object, is given."""
         for found in self.index.dotted_in(function, function.module, node.func):
             if isinstance(found, Class) and any(base in self._passing for base in self.index.mro(found)):
                 return True

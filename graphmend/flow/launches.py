@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -89,29 +89,37 @@ class Launches:
         """The launches, each function and class once, in the order of their places."""
         return sorted(self._found.values(), key=lambda each: (each.path, each.line, each.function.qualname))
 
-    def compiled(self, subject: Value, line: int, holder: Function, names: Collection[str] = ()) -> None:
+    def compiled(self, subject: Value, line: int, holder: Function) -> None:
         """Note that something is compiled.
 
         Args:
             subject: what.
             line: the line that does.
             holder: the function that holds the line.
-            names: the names that the line uses.
         """
-        found = list(self._functions(subject))
-        if not found or any(parameter.arg in names for parameter in holder.parameters):
-            self.passes_on(holder)
-        for function, cls in found:
+        for function, cls in self._functions(subject):
             key = (function, cls, False)
             if key not in self._found:
                 given = self._bound.get(function, {})
                 self._found[key] = self._launch(function, cls, line, holder, given)
 
-    def passes_on(self, holder: Function) -> None:
-        """Note that a function launches what it, or its object, is given: those who give it matter, too."""
+    def passes_on(self, call: ast.Call, holder: Function) -> None:
+        """Note whether a call that launches something takes it from what its function, or its object, was given.
+
+        Args:
+            call: the call.
+            holder: the function that holds it.
+        """
+        names = {each.id for each in walk(call) if isinstance(each, ast.Name)}
+        given = any(parameter.arg in names for parameter in holder.parameters if parameter.arg != "self")
         while holder.parent is not None and holder.owner is None:
             holder = holder.parent
-        self.passing[holder if holder.owner is None else holder.owner] = None
+            given = given or any(parameter.arg in names for parameter in holder.parameters if parameter.arg != "self")
+        if holder.owner is None:
+            if given:
+                self.passing[holder] = None
+        elif holder.name == "__init__" and given or _reads_given(call, holder.owner):
+            self.passing[holder.owner] = None
 
     def hooked(self, module: Value, hook: Value, line: int, holder: Function) -> None:
         """Note that a hook is registered in a module, with the function whose calls it belongs to as far as known."""
@@ -199,8 +207,8 @@ def launching_call(name: str, arguments: list[Value], keywords: Keywords, node: 
     if name in COMPILERS:
         subject = None if name in _TAKE_BACKEND else next(iter(arguments), dict(keywords).get("model"))
         if launches is not None and subject is not None and not off:
-            names = {each.id for each in walk(node) if isinstance(each, ast.Name)}
-            launches.compiled(subject, node.lineno, holder.function, names)
+            launches.compiled(subject, node.lineno, holder.function)
+            launches.passes_on(node, holder.function)
         return subject or (UNKNOWN if off else COMPILE)
     if name in DISABLERS:
         return external(DISABLED if arguments else name)
@@ -218,6 +226,19 @@ def compiles(program: Program, value: Value) -> bool:
         or (isinstance(each, Function) and each.name == "compile" and program.is_runtime(each.module))
         for each in value.targets
     )
+
+
+def _reads_given(call: ast.Call, owner: Class) -> bool:
+    """Whether a call reads an attribute that the constructor of a class sets to what it is given."""
+    read = {each.attr for each in walk(call) if isinstance(each, ast.Attribute)}
+    made = owner.methods.get("__init__")
+    names = {parameter.arg for parameter in made.parameters[1:]} if made is not None else set()
+    for node in walk(made.node) if names and made is not None else ():
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=attr)], value=value) if attr in read:
+                if any(isinstance(each, ast.Name) and each.id in names for each in walk(value)):
+                    return True
+    return False
 
 
 def has_decorator(function: Function, word: str) -> bool:
