@@ -137,7 +137,7 @@ class Calls:
     def _construct(self, cls: Class, arguments: list[Value], keywords: Keywords, line: int, caller: Function) -> Value:
         made = instance(cls)
         method = self.program.index.method(cls, "__init__")
-        if method is not None and (self.program.launches is not None or not self.program.is_module(cls)):
+        if method is not None and (not self.program.is_module(cls) or self.program.follows_making(cls)):
             self.invoke(method, made, arguments, keywords, line, caller)
         elif method is None:
             self._construct_fields(cls, arguments, keywords)

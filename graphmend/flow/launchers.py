@@ -188,8 +188,21 @@ class Launchers:
 
 def _lines(module: Module, words: Iterable[str]) -> list[int]:
     """The lines of a file that hold some words, but for what compiles regular expressions."""
-    found = re.finditer(rf"(?<!\bre\.)(?<!\bregex\.)\b(?:{'|'.join(map(re.escape, words))})\b", module.source.text)
-    return [module.source.position(each.start())[0] for each in found]
+    found: list[int] = []
+    text = module.source.text
+    for word in words:
+        start = text.find(word)
+        while start >= 0:
+            end = start + len(word)
+            whole = not _is_part_of_word(text[start - 1 : start]) and not _is_part_of_word(text[end : end + 1])
+            if whole and not text.endswith(("re.", "regex."), max(0, start - 6), start):
+                found.append(module.source.position(start)[0])
+            start = text.find(word, end)
+    return found
+
+
+def _is_part_of_word(char: str) -> bool:
+    return char == "_" or char.isalnum()
 
 
 def _holds(node: ast.AST, lines: Collection[int]) -> bool:

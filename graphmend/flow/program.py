@@ -89,6 +89,10 @@ class Program:
             outer.close()
         return found
 
+    def follows_making(self, cls: Class) -> bool:
+        """Whether it matters what a module is made of: where it launches what it is given."""
+        return self.launches is not None and any(base in self.launches.passing for base in self.index.mro(cls))
+
     def add_module(self, module: Module) -> None:
         """Follow every ``forward`` of a file."""
         for entry in entries(self.index, module):
