@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 
 from graphmend.config import AssumeCallers, Config, Scope
 from graphmend.findings import (
@@ -29,6 +30,7 @@ from graphmend.flow.answered import is_answered
 from graphmend.flow.chains import Chains
 from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.launches import Launch
+from graphmend.flow.order import runs_before
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
@@ -55,11 +57,15 @@ class Lead:
         finding: what is reported.
         start: offset of the statement that holds it.
         end: end of what the plan depends on, at least of that statement; a fix that touches it may change the plan.
+        number: tells the leads of one file apart, as long as it is not looked at again.
+        behind: the numbers of those that tracing does not get to if this one has the whole frame skipped.
     """
 
     finding: Finding
     start: int
     end: int
+    number: int = 0
+    behind: frozenset[int] = frozenset()
 
 
 class Analysis:
@@ -80,6 +86,7 @@ class Analysis:
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
+        self._numbers = count(1)
 
     def enter(self, paths: Iterable[str], others: Mapping[str, AbstractSet[str]]) -> Iterator[FileError]:
         """Follow the regions that start in some files, and in those that derive classes from theirs.
@@ -198,11 +205,16 @@ class Analysis:
         found = list(_one_each(matches))
         held = held_messages(found, self._shown(function.module, found), parents)
         inside = {id(message) for messages in held.values() for message in messages}
+        found = [match for match in found if id(match) not in inside]
+        numbers = {id(match): next(self._numbers) for match in found}
         for match in found:
-            if id(match) not in inside:
-                messages = [(site_of(message), message) for message in held.get(id(match), ())]
-                finding = self._finding(site_of(match), match, messages)
-                yield Lead(finding, *_planned_on(function, match))
+            messages = [(site_of(message), message) for message in held.get(id(match), ())]
+            finding = self._finding(site_of(match), match, messages)
+            behind = frozenset[int]()
+            if finding.impact is Impact.SKIPS_FRAME and traced:
+                hidden = (each for each in found if runs_before(match.node, each.statement, parents))
+                behind = frozenset(numbers[id(each)] for each in hidden if each.rule.region.value != "anywhere")
+            yield Lead(finding, *_planned_on(function, match), numbers[id(match)], behind)
 
     def _shown(self, module: Module, matches: Iterable[Match]) -> list[Match]:
         """The matches in a file that the settings let be reported."""

@@ -139,6 +139,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """A statement that would break the graph, in a frame that is skipped before tracing gets there."""
+
+    path: str
+    range: Range
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One statement that breaks the graph, the rule that says so, and its fix or the refusal of one."""
 
@@ -161,6 +171,8 @@ class Finding:
     """A remark for a person, such as where a generated file comes from."""
     source_line: str = ""
     """The text of the first line, for reports and fingerprints."""
+    behind: tuple[Behind, ...] = ()
+    """What tracing does not get to since this one has the whole frame skipped, and what has no fix of its own."""
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from graphmend.cli import main
 from graphmend.config import Config, Scope, default_config
 from graphmend.engine import Request, run
 from graphmend.findings import Finding
@@ -543,3 +545,166 @@ def test_values_of_code_outside_say_nothing_of_a_region(tmp_path: Path) -> None:
     alone = lint(write(tmp_path, module=NET), Scope.MODULES)
     called = lint(write(tmp_path, module=NET + main), Scope.MODULES)
     assert [finding.confidence for finding in called] == [finding.confidence for finding in alone]
+
+
+FRAME = """\
+import torch
+
+
+@torch.compile
+def f(x, flag, items):
+    y = x * 2
+{body}    return y
+"""
+LOOP = """\
+    for _ in range(2):
+        y = y + 1
+        if y.sum() > 0:
+            y = y * torch.rand(2)
+"""
+LATER = """\
+    if y.sum() > 1:
+        y = y - torch.rand(2)
+"""
+
+
+def folded(tmp_path: Path, body: str, **settings: object) -> list[tuple[str, int, list[int]]]:
+    """Code and line of each finding, and the lines that are behind it; lines count from the first of the body."""
+    before = FRAME.split("{body}", maxsplit=1)[0].count("\n")
+    findings = lint(write(tmp_path, module=FRAME.format(body=body)), Scope.MODULES, **settings)
+    return [
+        (finding.rule, finding.range.line - before, [part.range.line - before for part in finding.behind])
+        for finding in findings
+        if not finding.suppressed
+    ]
+
+
+FOLDED = {
+    "behind a loop": (LOOP + LATER, [("GM101", 3, [5])]),
+    "behind it in the loop": (
+        LOOP + "        if y.sum() > 1:\n            y = y - torch.rand(2)\n" + LATER,
+        [("GM101", 3, [5, 7])],
+    ),
+    "deeper than it": (
+        LOOP + "    if flag:\n        y = y + 1\n    " + LATER.replace("\n    ", "\n        "),
+        [("GM101", 3, [7])],
+    ),
+    "in its own branch": (
+        LOOP + "            if y.sum() > 1:\n                y = y - torch.rand(2)\n",
+        [("GM101", 3, [5])],
+    ),
+    "before it": (LATER + LOOP, [("GM101", 1, []), ("GM101", 5, [])]),
+    "what has a fix": (LOOP + "    print(y)\n", [("GM101", 3, []), ("GM301", 5, [])]),
+    "behind a loop that may not run": (
+        "    if flag:\n" + LOOP.replace("    ", "        ", 1).replace("\n    ", "\n        ") + LATER,
+        [("GM101", 4, []), ("GM101", 6, [])],
+    ),
+    "behind a loop that may go on before": (
+        LOOP.replace("        y = y + 1\n", "        if flag:\n            continue\n") + LATER,
+        [("GM101", 4, []), ("GM101", 6, [])],
+    ),
+    "in the other branch": (
+        "    if flag:\n        y = y + 1\n    else:\n        y = y - 1\n" + LOOP + LATER,
+        [("GM101", 7, [9])],
+    ),
+    "behind what starts a `try`": (
+        "    try:\n        if y.sum() > 0:\n            y = y * torch.rand(2)\n    finally:\n        pass\n" + LATER,
+        [("GM101", 2, [6])],
+    ),
+    "behind what comes later in a `try`": (
+        "    try:\n        y = y + items[0]\n        if y.sum() > 0:\n            y = y * torch.rand(2)\n"
+        "    except IndexError:\n        pass\n" + LATER,
+        [("GM101", 3, []), ("GM101", 7, [])],
+    ),
+    "behind one that is behind": (LOOP + LOOP + LATER, [("GM101", 3, [7, 9])]),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_what_a_skipped_frame_hides(name: str, tmp_path: Path) -> None:
+    body, expected = FOLDED[name]
+    assert folded(tmp_path, body) == expected
+
+
+def test_only_what_is_shown_hides_others(tmp_path: Path) -> None:
+    silenced = LOOP.replace("if y.sum() > 0:", "if y.sum() > 0:  # noqa: GM101")
+    assert folded(tmp_path, silenced + LATER) == [("GM101", 5, [])]
+    assert folded(tmp_path, LOOP + LATER.replace("> 1:", "> 1:  # noqa: GM101")) == [("GM101", 3, [])]
+    again = LOOP + "    if y.sum() > 1:\n        return y\n    z = torch.rand(2) * y\n    y = z + 1\n"
+    assert folded(tmp_path, again) == [("GM101", 3, [5])]
+    assert folded(tmp_path, again, ignore=("GM101",)) == [("GM103", 5, [])]
+
+
+def test_a_skipped_frame_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, module=FRAME.format(body=LOOP + LATER))
+    main(["lint", str(path), "--isolated"])
+    text = capsys.readouterr().out
+    assert "= impact: skips-frame, confidence medium, GB0170; the frame is skipped: nothing of `f` is compiled" in text
+    assert "= behind: GM101 at line 11: `if` on the value of a tensor (`y.sum() > 1`) breaks the graph" in text
+    main(["lint", str(path), "--isolated", "--output-format", "json"])
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [(part["rule"], part["line"], part["column"]) for part in finding["behind"]] == [("GM101", 11, 5)]
+    main(["lint", str(path), "--isolated", "--output-format", "sarif"])
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    (location,) = result["relatedLocations"]
+    assert location["physicalLocation"]["region"]["startLine"] == 11
+    assert "breaks the graph" in location["message"]["text"]
+
+
+def test_a_launch_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, module=STEP + "def run():\n    torch.compile(step)\n")
+    main(["lint", str(path), "--isolated", "--scope", "compiled", "--output-format", "text"])
+    expected = "= compiled: torch.compile in run (module.py:13) -> step (module.py:8)\n"
+    assert expected in capsys.readouterr().out
+
+
+def test_the_scope_is_an_option_and_a_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, module=NET)
+    assert main(["lint", str(path)]) == 1
+    (tmp_path / "graphmend.toml").write_text('scope = "compiled"\n')
+    assert main(["lint", str(path)]) == 0
+    assert main(["lint", str(path), "--scope", "modules"]) == 1
+    with pytest.raises(SystemExit):
+        main(["lint", str(path), "--scope", "compile"])
+    assert "`compile` is not one of compiled, modules" in capsys.readouterr().err
+
+
+PACK = """\
+rules:
+  - code: OLD1
+    name: old-break
+    summary: "`torch.relu` broke the graph"
+    torch: "<2.6"
+    match:
+      call: {function: torch.relu}
+    refusal: {obligation: only-observes, reason: "use a newer torch"}
+    examples:
+      - bad: |
+          import torch
+
+          class Net(torch.nn.Module):
+              def forward(self, x):
+                  return torch.relu(x)  # OLD1
+"""
+
+
+def test_rules_hold_for_the_torch_that_is_aimed_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, module=NET.replace("print(y)", "y = torch.relu(y)"))
+    (tmp_path / "pack.yaml").write_text(PACK)
+    lint_it = ["lint", str(path), "--rules", str(tmp_path / "pack.yaml"), "--output-format", "concise", "--quiet"]
+
+    def codes(*more: str) -> list[str]:
+        main([*lint_it, *more])
+        return [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+
+    assert codes() == ["OLD1"]
+    assert codes("--target-torch", "2.5") == ["OLD1"]
+    assert codes("--target-torch", "2.13") == []
+    (tmp_path / "graphmend.toml").write_text('torch = "2.13"\n')
+    assert codes() == []
+    assert codes("--target-torch", "2.5.1") == ["OLD1"]
+    with pytest.raises(SystemExit):
+        main([*lint_it, "--torch", "2.13"])

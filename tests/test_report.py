@@ -207,6 +207,7 @@ def test_json_has_the_documented_keys() -> None:
             ],
         },
         "refusal": None,
+        "behind": [],
         "suppressed": False,
         "note": "",
     }

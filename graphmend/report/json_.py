@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from graphmend.findings import Edit, Finding, Fix, Refusal, Report
+from graphmend.findings import Behind, Edit, Finding, Fix, Refusal, Report
 from graphmend.report import Options
 from graphmend.version import __version__
 
@@ -52,8 +52,21 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "gb": list(finding.gb),
         "fix": _fix(finding.fix),
         "refusal": _refusal(finding.refusal),
+        "behind": [_behind(part) for part in finding.behind],
         "suppressed": finding.suppressed,
         "note": finding.note,
+    }
+
+
+def _behind(part: Behind) -> dict[str, Any]:
+    return {
+        "rule": part.rule,
+        "path": part.path,
+        "line": part.range.line,
+        "column": part.range.column,
+        "end_line": part.range.end_line,
+        "end_column": part.range.end_column,
+        "message": part.message,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from graphmend.findings import Applicability, Finding, Report, Severity
+from graphmend.findings import Applicability, Finding, Impact, Report, Severity
 from graphmend.report import Options, counted, is_fixable, place, unsuppressed
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -49,7 +49,12 @@ class _Writer:
         if finding.region:
             yield "compiled", _chain(finding), "cyan"
         details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
-        yield "impact", ", ".join(details), "cyan"
+        skipped = ""
+        if finding.impact is Impact.SKIPS_FRAME and finding.region:
+            skipped = f"; the frame is skipped: nothing of `{finding.region[-1].function}` is compiled"
+        yield "impact", ", ".join(details) + skipped, "cyan"
+        for part in finding.behind:
+            yield "behind", f"{part.rule} at line {part.range.line}: {part.message}", "cyan"
         if finding.note:
             yield "note", finding.note, "cyan"
         yield from self.fix(finding)
