@@ -708,3 +708,21 @@ def test_rules_hold_for_the_torch_that_is_aimed_at(tmp_path: Path, capsys: pytes
     assert codes("--target-torch", "2.5.1") == ["OLD1"]
     with pytest.raises(SystemExit):
         main([*lint_it, "--torch", "2.13"])
+
+
+def test_a_nested_function_that_is_only_compiled_is_mended(tmp_path: Path) -> None:
+    text = """\
+import torch
+
+
+def main(label):
+    def f(x):
+        y = x * 2
+        print(label, y)
+        return y + 1
+
+    {use}
+"""
+    for use, mended in (("torch.compile(f)", True), ("return torch.compile(f), f", False)):
+        (finding,) = lint(write(tmp_path, module=text.format(use=use)))
+        assert (finding.fix is not None) is mended
