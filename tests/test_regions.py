@@ -340,6 +340,20 @@ fast = torch.compile(build())
 """,
         ["[<module>:12] build.<locals>.Net.forward:7"],
     ),
+    "a decorated method of a class in a function": (
+        """\
+def build(torch):
+    import torch as t
+
+    class Worker:
+        @t.compile
+        def work(self, x):
+            print(x * 2)
+
+    return Worker()
+""",
+        ["[build:8] build.<locals>.Worker.work:10"],
+    ),
     "a function bound to settings": (
         """\
 def f(verbose, x):
@@ -400,6 +414,10 @@ SILENT = {
     "a disabled method": (
         "class Net(nn.Module):\n    def forward(self, x):\n        self.log(x)\n\n"
         "    @torch.compiler.disable(recursive=True)\n    def log(self, x):\n        step(x)\n\n\n"
+        "torch.compile(Net())\n"
+    ),
+    "a disabled class": (
+        "@torch.compiler.disable\nclass Net(nn.Module):\n    def forward(self, x):\n        step(x)\n\n\n"
         "torch.compile(Net())\n"
     ),
     "guarded": "@torch.compile\ndef g(x):\n    if not torch.compiler.is_compiling():\n        step(x)\n",

@@ -177,6 +177,8 @@ class Bindings:
                 self.program.launches.compiled(made, decorator.lineno, interpreter.function)
         for method in cls.methods.values():
             self.close(method, {**env, cls.name: made})
+            if self.program.launches is not None:
+                self.decorated(method, interpreter, env)
         return made
 
     def decorated(

@@ -121,7 +121,8 @@ class Launchers:
     def _launches_in(self, function: Function, aliases: frozenset[str]) -> bool:
         """Whether a function's own code may launch something; notes if it passes on what it is given."""
         found = False
-        for node in walk_scope(function.body):
+        made = [statement for cls in function.classes.values() for statement in cls.node.body]
+        for node in walk_scope([*function.body, *made]):
             if self._may_launch(function, node, aliases):
                 found = True
             elif self._passing and isinstance(node, ast.Call) and self._passes_on(function, node):

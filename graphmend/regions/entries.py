@@ -22,6 +22,8 @@ OPAQUE = frozenset(
 """What they decorate is behind an operator, which Dynamo takes as a whole."""
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
+_CALLED = frozenset({"forward", "__call__", "__init__"})
+"""The methods that are disabled together with their class."""
 RUNTIME_MARK = "graphmend runtime"
 """The docstring of a vendored runtime module starts with this."""
 
@@ -39,12 +41,12 @@ class Entry:
     cls: Class | None
 
 
-def decorator_names(index: Index, function: Function) -> set[str]:
-    """The dotted names of a function's decorators (of the called object, for a decorator with arguments)."""
+def decorator_names(index: Index, decorated: Function | Class) -> set[str]:
+    """The dotted names of the decorators of a function or class (of the called object, for one with arguments)."""
     names: set[str] = set()
-    for decorator in function.decorators:
+    for decorator in decorated.decorators if isinstance(decorated, Function) else decorated.node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        for definition in index.dotted_in(function.parent, function.module, called):
+        for definition in index.dotted_in(decorated.parent, decorated.module, called):
             if isinstance(definition, External):
                 names.add(definition.name)
             elif isinstance(definition, Function) and is_runtime(definition.module):
@@ -61,9 +63,12 @@ def is_runtime(module: Module) -> bool:
 
 def is_cut(index: Index, function: Function) -> bool:
     """Whether the function is outside every region: disabled, scripted, or the body of an effect or of an operator."""
-    return bool(decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE)) or _is_replaced(
-        index, function
-    )
+    if decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE):
+        return True
+    owner = function.owner
+    if owner is not None and function.name in _CALLED and decorator_names(index, owner) & DISABLERS:
+        return True
+    return _is_replaced(index, function)
 
 
 def _is_replaced(index: Index, function: Function) -> bool:
