@@ -268,7 +268,7 @@ class _Session:
             shown = not finding.suppressed and finding.confidence.rank <= self.config.min_confidence.rank
             holder = holders.get(lead.number) if shown and finding.fix is None else None
             if holder is not None:
-                part = Behind(finding.path, finding.range, finding.rule, finding.message)
+                part = Behind(finding.path, finding.range, finding.rule, finding.message, finding.refusal)
                 findings[holder] = replace(findings[holder], behind=(*findings[holder].behind, part))
             else:
                 findings.append(finding)

@@ -146,6 +146,7 @@ class Behind:
     range: Range
     rule: str
     message: str
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -662,6 +662,7 @@ def test_a_skipped_frame_is_told_in_words(tmp_path: Path, capsys: pytest.Capture
     main(["lint", str(path), "--isolated", "--output-format", "json"])
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert [(part["rule"], part["line"], part["column"]) for part in finding["behind"]] == [("GM101", 11, 5)]
+    assert finding["behind"][0]["refusal"]["obligation"] == "pure-arms"
     main(["lint", str(path), "--isolated", "--output-format", "sarif"])
     (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
     (location,) = result["relatedLocations"]
@@ -744,3 +745,29 @@ def main(label):
     for use, mended in (("torch.compile(f)", True), ("return torch.compile(f), f", False)):
         (finding,) = lint(write(tmp_path, module=text.format(use=use)))
         assert (finding.fix is not None) is mended
+
+
+def test_what_comes_first_in_a_module_that_another_one_runs_splits_its_graph(tmp_path: Path) -> None:
+    inner = """\
+import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        print("first")
+        return x * 2
+"""
+    outer = """
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x + 1)
+"""
+    for text, impact in ((inner, "fullgraph-only"), (inner + outer, "splits-graph")):
+        (finding,) = lint(write(tmp_path, module=text), Scope.MODULES)
+        assert finding.impact.value == impact

@@ -67,6 +67,7 @@ def _behind(part: Behind) -> dict[str, Any]:
         "end_line": part.range.end_line,
         "end_column": part.range.end_column,
         "message": part.message,
+        "refusal": _refusal(part.refusal),
     }
 
 
