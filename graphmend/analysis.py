@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 
-from graphmend.config import AssumeCallers, Config
+from graphmend.config import AssumeCallers, Config, Scope
 from graphmend.findings import (
     Applicability,
     Confidence,
@@ -26,7 +27,10 @@ from graphmend.fixes import plan_fix
 from graphmend.fixes.site import RuntimeImport, Site
 from graphmend.flow.absent import facts_of_tracing
 from graphmend.flow.answered import is_answered
+from graphmend.flow.chains import Chains
 from graphmend.flow.impact import impact_of, parents_of
+from graphmend.flow.launches import Launch
+from graphmend.flow.order import runs_before
 from graphmend.flow.program import Program
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
@@ -53,11 +57,15 @@ class Lead:
         finding: what is reported.
         start: offset of the statement that holds it.
         end: end of what the plan depends on, at least of that statement; a fix that touches it may change the plan.
+        number: tells the leads of one file apart, as long as it is not looked at again.
+        behind: the numbers of those that tracing does not get to if this one has the whole frame skipped.
     """
 
     finding: Finding
     start: int
     end: int
+    number: int = 0
+    behind: frozenset[int] = frozenset()
 
 
 class Analysis:
@@ -78,6 +86,7 @@ class Analysis:
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
+        self._numbers = count(1)
 
     def enter(self, paths: Iterable[str], others: Mapping[str, AbstractSet[str]]) -> Iterator[FileError]:
         """Follow the regions that start in some files, and in those that derive classes from theirs.
@@ -89,22 +98,32 @@ class Analysis:
         Yields:
             What goes wrong inside graphmend.
         """
-        pending, entered = list(paths), set[str]()
+        pending, entered = list(paths), dict[str, Module | None]()
         while pending:
-            for path in pending:
-                entered.add(os.path.abspath(path))
-                module = self.index.load(path)
-                if module is None:
-                    continue
-                try:
-                    self.program.add_module(module)
-                except Exception as error:  # noqa: BLE001 - reported, and the other files go on
-                    yield crash(module.path, "following its regions", error)
-            pending = list(self._heirs(entered, others))
+            entered |= {os.path.abspath(path): self.index.load(path) for path in pending}
+            pending = list(self._heirs(entered.keys(), others))
+        yield from self._follow([module for module in entered.values() if module is not None])
         self.program.forget()
         self._functions.clear()
         for function in self._candidates():
             self._functions.setdefault(os.path.abspath(function.module.path), []).append(function)
+
+    def _follow(self, modules: Sequence[Module]) -> Iterator[FileError]:
+        """Follow the regions that start in some files."""
+        launches: list[Launch] = []
+        try:
+            launches = self.program.find_launches(modules)
+        except Exception as error:  # noqa: BLE001 - reported, and the rest goes on
+            yield crash(modules[0].path, "looking for what is compiled", error)
+        for module in modules:
+            try:
+                self.program.add_module(module)
+            except Exception as error:  # noqa: BLE001 - reported, and the other files go on
+                yield crash(module.path, "following its regions", error)
+        try:
+            self.program.launch(launches)
+        except Exception as error:  # noqa: BLE001 - reported, and the rest goes on
+            yield crash(launches[0].path, "following what is compiled", error)
 
     def _heirs(self, entered: AbstractSet[str], others: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
         """The other files in which a class derives from a module class of those that were entered."""
@@ -122,8 +141,18 @@ class Analysis:
 
     def _candidates(self) -> Iterator[Function]:
         for function in self.program.traced():
-            if self.matcher.concerns(self.program, function):
+            if self.matcher.concerns(self.program, function) and (not self._is_narrow or function in self._chains):
                 yield function
+
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether only what a visible ``torch.compile`` reaches is reported."""
+        return self.config.scope is Scope.COMPILED
+
+    @property
+    def _chains(self) -> Chains:
+        """How functions get into the regions that are reported."""
+        return self.program.chains(compiled=self._is_narrow)
 
     def concerns(self, path: str) -> bool:
         """Whether a file may have findings."""
@@ -153,7 +182,7 @@ class Analysis:
 
     def _function_leads(self, function: Function, runtime: RuntimeImport) -> Iterator[Lead]:
         facts = self.program.facts(function)
-        traced = self.program.states[function].traced if function in self.program.states else False
+        traced = function in self._chains
         matches = [
             match
             for match in self.matcher.matches(self.program, facts)
@@ -175,11 +204,16 @@ class Analysis:
 
         held = held_messages(matches, self._shown(function.module, matches), parents)
         inside = {id(message) for messages in held.values() for message in messages}
-        outside = [match for match in matches if id(match) not in inside]
-        for match in _one_each(outside, self.config.min_confidence):
+        found = _one_each([match for match in matches if id(match) not in inside], self.config.min_confidence)
+        numbers = {id(match): next(self._numbers) for match in found}
+        for match in found:
             messages = [(site_of(message), message) for message in held.get(id(match), ())]
             finding = self._finding(site_of(match), match, messages)
-            yield Lead(finding, *_planned_on(function, match))
+            behind = frozenset[int]()
+            if finding.impact is Impact.SKIPS_FRAME and traced:
+                hidden = (each for each in found if runs_before(match.node, each.statement, parents))
+                behind = frozenset(numbers[id(each)] for each in hidden if each.rule.region.value != "anywhere")
+            yield Lead(finding, *_planned_on(function, match), numbers[id(match)], behind)
 
     def _shown(self, module: Module, matches: Iterable[Match]) -> list[Match]:
         """The matches in a file that the settings let be reported."""
@@ -192,14 +226,12 @@ class Analysis:
         function, rule = site.function, match.rule
         module = function.module
         place = place_of(module, match)
-        chain = self.program.chain(function)
-        frames = [Frame(each.module.path, line, each.qualname) for each, line in chain[:-1]]
-        frames.append(Frame(module.path, place.line, function.qualname))
+        frames = [*self._way(function), Frame(module.path, place.line, function.qualname)]
         breaking = (
             match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
         )
         is_part = isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr)
-        impact = impact_of(site.facts, match.node if is_part else breaking, site.parents, len(chain) == 1)
+        impact = impact_of(site.facts, match.node if is_part else breaking, site.parents, self._is_entry(function))
         fix, refusal = self._plan(site, match)
         if fix is None:
             fix = self._first_step(site, match, messages)
@@ -220,6 +252,22 @@ class Analysis:
             source_line=module.source.line(place.line),
             holds=tuple(place_of(module, message) for _, message in messages),
         )
+
+    def _way(self, function: Function) -> Iterator[Frame]:
+        """The frames that bring a function into a region: what launches it as far as that is seen, and the callers."""
+        chain = self._chains.chain(function)
+        launch = self.program.entries.get(chain[0][0])
+        if launch is not None:
+            yield Frame(launch.path, launch.line, launch.where, is_launch=True)
+        yield from (Frame(each.module.path, line, each.qualname) for each, line in chain[:-1])
+
+    def _is_entry(self, function: Function) -> bool:
+        """Whether nothing is known to be computed in the graph before a function starts and after it ends."""
+        if self.program.entries.get(function) is not None:
+            return True
+        state = self.program.states.get(function)
+        callers = state.callers if state is not None else ()
+        return not any(caller in self._chains for caller in callers)
 
     def _first_step(self, site: Site, match: Match, messages: Sequence[tuple[Site, Match]]) -> Fix | None:
         """The fix that takes a message out of a branch, if there is one for the branch without its messages."""
@@ -323,7 +371,7 @@ def _branch_around(match: Match, parents: Mapping[int, ast.AST], branches: Mappi
     return None
 
 
-def _one_each(matches: Iterable[Match], least: Confidence) -> list[Match]:
+def _one_each(matches: Sequence[Match], least: Confidence) -> list[Match]:
     """One graph break a statement: one that may be mended, or else the one that is evaluated first.
 
     What else breaks in a statement shows by itself once that is mended. Rules that name no graph break stand for

@@ -66,6 +66,17 @@ class AssumeCallers(str, Enum):
     NONE = "none"
 
 
+class Scope(str, Enum):
+    """Which compiled regions findings are reported of.
+
+    ``compiled``: those that start where the linted files hand something to ``torch.compile``. ``modules``: also the
+    ``forward`` of every module, which somebody may compile.
+    """
+
+    COMPILED = "compiled"
+    MODULES = "modules"
+
+
 @dataclass(frozen=True, slots=True)
 class Vendor:
     """The runtime is written into the user's package.
@@ -102,6 +113,7 @@ class Config:
         assume_callers: what is assumed of callers that are not in sight.
         torchscript: qualified names of packages whose functions may be compiled by TorchScript.
         torch: the version of torch that the code runs on, like ``2.13``; None for any.
+        scope: which compiled regions findings are reported of.
     """
 
     root: str
@@ -124,6 +136,7 @@ class Config:
     assume_callers: AssumeCallers = AssumeCallers.EXCEPTION_LEAVES_REGION
     torchscript: tuple[str, ...] = ()
     torch: str | None = None
+    scope: Scope = Scope.MODULES
 
     @property
     def excluded(self) -> tuple[Globs, ...]:

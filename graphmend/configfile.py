@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphmend.config import AssumeCallers, Config, OutputFormat, Vendor, default_config
+from graphmend.config import AssumeCallers, Config, OutputFormat, Scope, Vendor, default_config
 from graphmend.errors import ConfigError, did_you_mean
 from graphmend.findings import Confidence, Severity
 from graphmend.globs import Globs
@@ -211,6 +211,7 @@ class _Reader:
             "assume-callers": self.choice(AssumeCallers),
             "torchscript": self.strings,
             "torch": self.torch,
+            "scope": self.choice(Scope),
         }
         changes: dict[str, object] = {}
         for key in self.table:

@@ -17,7 +17,7 @@ from graphmend.analysis import Analysis, Lead
 from graphmend.config import Config
 from graphmend.discover import discover, display_path
 from graphmend.files import write_atomically
-from graphmend.findings import Applicability, Edit, FileError, Finding, Fix, FixedFile, Report
+from graphmend.findings import Applicability, Behind, Edit, FileError, Finding, Fix, FixedFile, Impact, Report
 from graphmend.fixes import verify_edits
 from graphmend.fixes.identifiers import names_of
 from graphmend.fixes.site import RuntimeImport
@@ -149,7 +149,7 @@ class _Session:
         runtimes = tuple(vendored.copy() for vendored in self.vendored.values())
         if self.request.write:
             fixed = self.write(fixed)
-        findings = [lead.finding for file in self.files.values() for lead in file.leads]
+        findings = [finding for file in self.files.values() for finding in self.folded(file)]
         findings.sort(key=lambda finding: finding.sort_key)
         errors = sorted(dict.fromkeys(self.errors), key=lambda error: (error.path, error.line or 0))
         paths = tuple(sorted(file.path for files in (self.files, self.others) for file in files.values()))
@@ -201,7 +201,7 @@ class _Session:
 
     def entry_files(self) -> list[str]:
         """The files in which a region may start."""
-        words = ("forward", "compile")
+        words = ("forward", "compile", "_dynamo.optimize")
         return [path for path, file in self.files.items() if any(word in file.source.text for word in words)]
 
     # ---------------------------------------------------------------- analysis
@@ -256,6 +256,27 @@ class _Session:
                 finding = replace(finding, note=origin, withheld=not self.may_mend(file))
             done.append(replace(lead, finding=finding))
         return done
+
+    def folded(self, file: _File) -> list[Finding]:
+        """A file's findings, where what tracing does not get to is part of what keeps it from that.
+
+        What has a fix or is not shown stays by itself.
+        """
+        findings: list[Finding] = []
+        holders: dict[int, int] = {}
+        for lead in _outer_first(file.leads):
+            finding = lead.finding
+            shown = not finding.suppressed and finding.confidence.rank <= self.config.min_confidence.rank
+            holder = holders.get(lead.number) if shown and finding.fix is None else None
+            if holder is not None:
+                part = Behind(finding.path, finding.range, finding.rule, finding.message, finding.refusal)
+                findings[holder] = replace(findings[holder], behind=(*findings[holder].behind, part))
+            else:
+                findings.append(finding)
+                if shown and finding.fix is None and finding.impact is Impact.SKIPS_FRAME:
+                    for number in lead.behind:
+                        holders.setdefault(number, len(findings) - 1)
+        return findings
 
     # ---------------------------------------------------------------- fixing
 
@@ -318,7 +339,12 @@ class _Session:
                 other.leads = [replace(lead, finding=shift.finding(lead.finding)) for lead in other.leads]
         if not again:
             file.leads = [
-                Lead(shift.finding(lead.finding), shift.offset(lead.start), shift.offset(lead.end))
+                replace(
+                    lead,
+                    finding=shift.finding(lead.finding),
+                    start=shift.offset(lead.start),
+                    end=shift.offset(lead.end),
+                )
                 for lead in file.leads
             ]
         return again

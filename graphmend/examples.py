@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graphmend import engine
 from graphmend.config import Config, default_config
-from graphmend.findings import Confidence, Finding
+from graphmend.findings import Behind, Confidence, Finding
 from graphmend.rules.model import Example, Rule
 
 
@@ -62,12 +62,14 @@ def rule_is_unsafe(rule: Rule) -> bool:
     return rule.fix is not None and rule.fix.transform is None
 
 
-def _shown(findings: tuple[Finding, ...], config: Config) -> list[Finding]:
+def _shown(findings: tuple[Finding, ...], config: Config) -> list[Finding | Behind]:
+    """What is reported by default; what is behind a finding is reported with it."""
     least: Confidence = config.min_confidence
-    return [finding for finding in findings if not finding.suppressed and finding.confidence.rank <= least.rank]
+    shown = [finding for finding in findings if not finding.suppressed and finding.confidence.rank <= least.rank]
+    return [*shown, *(each for finding in shown for each in finding.behind)]
 
 
-def _compare_lines(code: str, text: str, findings: list[Finding]) -> str:
+def _compare_lines(code: str, text: str, findings: list[Finding | Behind]) -> str:
     """Compares the findings with the lines that carry the code in a comment at their end."""
     marker = re.compile(rf"#\s*{re.escape(code)}\s*$")
     expected = [number for number, line in enumerate(text.split("\n"), 1) if marker.search(line)]

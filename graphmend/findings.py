@@ -79,6 +79,8 @@ class Frame:
     path: str
     line: int
     function: str
+    is_launch: bool = False
+    """Whether it is the code that hands the next one to ``torch.compile``, and not part of the region."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -144,6 +146,17 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """A statement that would break the graph, in a frame that is skipped before tracing gets there."""
+
+    path: str
+    range: Range
+    rule: str
+    message: str
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One statement that breaks the graph, the rule that says so, and its fix or the refusal of one."""
 
@@ -170,6 +183,8 @@ class Finding:
     """The messages in the branch, which are no findings of their own."""
     seen: Seen | None = None
     """What a run says of it; ``None`` if none was watched."""
+    behind: tuple[Behind, ...] = ()
+    """What tracing does not get to since this one has the whole frame skipped, and what has no fix of its own."""
 
     @property
     def sort_key(self) -> tuple[str, int, int, str]:

@@ -149,7 +149,7 @@ class TestExitCodes:
                 "`jsn` is not one of text, concise, json, sarif, github; did you mean",
             ),
             (["lint", "--fail-on", "loud"], "`loud` is not one of error, warning, note"),
-            (["lint", "--torch", "new"], "expected a version like `2.13`"),
+            (["lint", "--target-torch", "new"], "expected a version like `2.13`"),
             (["lint", "--fixx"], "unrecognized arguments: --fixx"),
             (["lint", "-q", "-v"], "not allowed with argument"),
             ([], "required"),

@@ -183,8 +183,8 @@ def test_json_has_the_documented_keys() -> None:
         "impact": "splits-graph",
         "message": "`print` breaks the graph",
         "region": [
-            {"path": "pkg/net.py", "line": 3, "function": "Net.forward"},
-            {"path": "pkg/model.py", "line": 5, "function": "Layer.forward"},
+            {"path": "pkg/net.py", "line": 3, "function": "Net.forward", "launch": False},
+            {"path": "pkg/model.py", "line": 5, "function": "Layer.forward", "launch": False},
         ],
         "gb": ["GB0059"],
         "fix": {
@@ -207,6 +207,7 @@ def test_json_has_the_documented_keys() -> None:
             ],
         },
         "refusal": None,
+        "behind": [],
         "suppressed": False,
         "note": "",
         "trace": None,

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphmend.config import AssumeCallers, Config, OutputFormat, default_config
+from graphmend.config import AssumeCallers, Config, OutputFormat, Scope, default_config
 from graphmend.configfile import find_config, load_config, parse_choice, parse_torch, parse_vendor
 from graphmend.errors import ConfigError
 from graphmend.findings import Confidence, Severity
@@ -31,7 +31,16 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         rules.add_argument(name, metavar="CODES", type=_listed, action="extend", help=text)
     _add_packs(rules)
     rules.add_argument(
-        "--torch", metavar="VERSION", type=_checked(parse_torch), help="leave out rules that do not hold for this torch"
+        "--scope",
+        type=_choice(Scope),
+        metavar="WHAT",
+        help="report what a visible torch.compile reaches (compiled), or every forward as well (modules, the default)",
+    )
+    rules.add_argument(
+        "--target-torch",
+        metavar="VERSION",
+        type=_checked(parse_torch),
+        help="leave out rules that do not hold for this torch",
     )
     rules.add_argument(
         "--min-confidence",
@@ -139,7 +148,7 @@ def _overrule(config: Config, options: argparse.Namespace, here: str) -> Config:
         for key in (
             "select",
             "ignore",
-            "torch",
+            "scope",
             "min_confidence",
             "force_exclude",
             "respect_gitignore",
@@ -151,6 +160,8 @@ def _overrule(config: Config, options: argparse.Namespace, here: str) -> Config:
         )
         if (value := getattr(options, key)) is not None
     }
+    if options.target_torch is not None:
+        changes["torch"] = options.target_torch
     config = replace(
         config,
         extend_select=config.extend_select + tuple(options.extend_select or ()),

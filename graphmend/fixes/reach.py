@@ -14,7 +14,7 @@ from graphmend.model.index import External
 from graphmend.model.module import Class, Function, ImportBinding, Module
 from graphmend.model.tree import walk
 from graphmend.obligations import Obligation
-from graphmend.regions.entries import SCRIPTERS, is_runtime
+from graphmend.regions.entries import COMPILERS, SCRIPTERS, is_runtime
 
 _ARMS_BY_NAME = frozenset({
     "cond", "while_loop", "scan", "associative_scan", "flex_attention", "create_block_mask", "create_mask",
@@ -466,7 +466,9 @@ def check_runner(site: Site) -> None:
         return
     if isinstance(node, ast.Lambda):
         raise Refused(Obligation.NOT_IN_ARM, "the code is a lambda, and who runs it is not known")
-    called = {id(each.func) for each in walk(parent.node) if isinstance(each, ast.Call)}
+    calls = [each for each in walk(parent.node) if isinstance(each, ast.Call)]
+    called = {id(each.func) for each in calls}
+    called |= {id(argument) for each in calls if _compiles(site, parent, each) for argument in each.args[:1]}
     for each in walk(parent.node):
         if (
             isinstance(each, ast.Name)
@@ -476,6 +478,12 @@ def check_runner(site: Site) -> None:
         ):
             reason = f"the nested function `{node.name}` is handed on as a value, and who runs it is not known"
             raise Refused(Obligation.NOT_IN_ARM, reason, each.lineno)
+
+
+def _compiles(site: Site, scope: Function, call: ast.Call) -> bool:
+    """Whether a call only compiles the function that it is given."""
+    found = site.program.index.dotted_in(scope, scope.module, call.func)
+    return bool(found) and all(isinstance(each, External) and each.name in COMPILERS for each in found)
 
 
 def _may_script(text: str) -> bool:

@@ -59,7 +59,7 @@ class Replacements:
     def of(self, function: Function) -> tuple[tuple[int, str], ...]:
         """Line and description of what may replace a function."""
         if function not in self._known:
-            self._known[function] = tuple(self._find(function)) if function.parent is None else ()
+            self._known[function] = tuple(self._find(function)) if function.parent is None or function.owner else ()
         return self._known[function]
 
     def by_name(self, function: Function) -> Iterator[tuple[int, str]]:

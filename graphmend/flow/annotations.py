@@ -18,6 +18,7 @@ from graphmend.flow.values import (
     Kind,
     Value,
     container,
+    dictionary,
     instance,
     join,
     join_all,
@@ -74,7 +75,9 @@ class Annotations:
         default = function.defaults.get(parameter.arg)
         if isinstance(default, ast.Constant) and default.value is None:
             value = join(value, NONE)
-        if parameter is args.vararg or parameter is args.kwarg:
+        if parameter is args.kwarg:
+            return dictionary(value)
+        if parameter is args.vararg:
             return container(value)
         return value
 
@@ -85,7 +88,7 @@ class Annotations:
             return replace(declared, leaf=declared.may(Kind.TENSOR))
         args = function.node.args
         if parameter is args.vararg or parameter is args.kwarg:
-            return container(UNKNOWN)
+            return container(UNKNOWN) if parameter is args.vararg else dictionary(UNKNOWN)
         default = function.defaults.get(parameter.arg)
         used = parameter.arg in self._used_as_tensor(function)
         if default is None:
@@ -185,7 +188,7 @@ class Annotations:
         }:
             return container(self._read(parts[0], module))
         if names & {"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"} and len(parts) == 2:
-            return container(self._read(parts[1], module))
+            return dictionary(self._read(parts[1], module))
         if names & {"Annotated", "Final", "ClassVar", "Required"}:
             return self._read(parts[0], module)
         if names & {"Callable", "Type", "type"}:
@@ -281,6 +284,8 @@ def _is_flag(function: Function, name: str) -> bool:
                 pass
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 asked = [operand]
+            case ast.Match(subject=ast.Name(id=subject)) if subject == name:
+                return True
             case _:
                 continue
         if any(_asks(each, name) for each in asked):
@@ -294,4 +299,7 @@ def _asks(test: ast.expr, name: str) -> bool:
             return asked == name
         case ast.Compare(left=ast.Name(id=asked), ops=[op], comparators=[ast.Constant() | ast.UnaryOp()]):
             return asked == name and not isinstance(op, (ast.Is, ast.IsNot))
+        case ast.Compare(left=ast.Name(id=asked), ops=[op], comparators=[ast.Attribute(value=ast.Name(id=owner))]):
+            # A member of an enumeration.
+            return asked == name and owner[:1].isupper() and not isinstance(op, (ast.Is, ast.IsNot))
     return False

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from graphmend.flow.environment import Environment
 from graphmend.flow.interpreter import Interpreter
+from graphmend.flow.launches import compiles
 from graphmend.flow.state import DEPTH, PASSES
 from graphmend.flow.values import (
     NOTHING,
     STATIC,
     UNKNOWN,
     Bound,
+    ExternalName,
     Kind,
     Target,
     Value,
@@ -27,8 +29,9 @@ from graphmend.flow.values import (
     target,
 )
 from graphmend.model.index import Definition, External, ModuleValue
-from graphmend.model.module import Class, Function, Module
+from graphmend.model.module import MODULE_CODE, Class, Function, Module
 from graphmend.model.scopes import walk_scope
+from graphmend.regions.entries import DISABLED
 
 if TYPE_CHECKING:
     from graphmend.flow.program import Program
@@ -48,6 +51,7 @@ class Bindings:
         self._evaluating: set[int] = set()
         self._decorated: dict[Function, Value] = {}
         self._scratch: dict[Module, Interpreter] = {}
+        self.stand_ins: dict[Module, Function] = {}
 
     def free_name(self, function: Function, name: str) -> Value:
         """The value of a name that the running function does not hold in its environment."""
@@ -56,6 +60,8 @@ class Bindings:
             state = self.program.states.get(scope)
             if state is not None and name in state.closure:
                 return state.closure[name]
+            if name in self.program.enclosing.get(scope, ()):
+                return self.program.enclosing[scope][name]
             scope = scope.parent
         if name not in function.module.bindings and name not in _BUILTINS and name in function.locals:
             return NOTHING  # a local that no path has bound yet
@@ -125,6 +131,13 @@ class Bindings:
     def _scratch_for(self, module: Module) -> Interpreter:
         interpreter = self._scratch.get(module)
         if interpreter is None:
+            interpreter = self._scratch[module] = Interpreter(self.program, self.stand_in(module), {}, None)
+        return interpreter
+
+    def stand_in(self, module: Module) -> Function:
+        """What stands for the code of a module where a single expression of it is looked at."""
+        function = self.stand_ins.get(module)
+        if function is None:
             node = ast.Lambda(
                 args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
                 body=ast.Constant(None, lineno=1, col_offset=0, end_lineno=1, end_col_offset=0),
@@ -133,13 +146,12 @@ class Bindings:
                 end_lineno=1,
                 end_col_offset=0,
             )
-            function = Function(node, module, "<module>")
+            function = self.stand_ins[module] = Function(node, module, MODULE_CODE)
             # Lambdas of module level (tables of functions, defaults) belong to this stand-in for the module's own code.
             for each in walk_scope(module.tree.body):
                 if isinstance(each, ast.Lambda):
                     function.nested[id(each)] = Function(each, module, "<lambda>", None, function)
-            interpreter = self._scratch[module] = Interpreter(self.program, function, {}, None)
-        return interpreter
+        return function
 
     def close(self, nested: Function, env: Environment) -> None:
         """Give a nested function the names of the function around it."""
@@ -155,8 +167,34 @@ class Bindings:
         if changed and state.passes and state.passes < PASSES and nested not in self.program.active:
             self.program.enqueue(nested)
 
-    def decorated(self, function: Function, interpreter: Interpreter | None = None) -> Value:
-        """What the name of a function stands for once its decorators were applied."""
+    def made_class(self, cls: Class, env: Environment, interpreter: Interpreter) -> Value:
+        """A class that a function makes: its methods are given the names of the function around it.
+
+        Args:
+            cls: the class.
+            env: these names.
+            interpreter: interprets that function.
+        """
+        made = target(cls)
+        for decorator in cls.node.decorator_list if self.program.launches is not None else ():
+            if self.program.launches is not None and compiles(self.program, interpreter.eval(decorator, env)):
+                self.program.launches.compiled(made, decorator.lineno, interpreter.function)
+        for method in cls.methods.values():
+            self.close(method, {**env, cls.name: made})
+            if self.program.launches is not None:
+                self.decorated(method, interpreter, env)
+        return made
+
+    def decorated(
+        self, function: Function, interpreter: Interpreter | None = None, env: Environment | None = None
+    ) -> Value:
+        """What the name of a function stands for once its decorators were applied.
+
+        Args:
+            function: the function.
+            interpreter: for a nested function, what interprets the one around it.
+            env: the names that the decorators find there.
+        """
         plain = target(function)
         if not function.decorators:
             return plain
@@ -167,10 +205,21 @@ class Bindings:
             self._decorated[function] = plain  # cuts cycles
         value = plain
         for decorator in reversed(function.decorators):
+            if self.program.launches is not None:
+                self._launch(decorator, value, function, interpreter, env or {})
             value = self._decorate(decorator, value, function, interpreter)
         if interpreter is None:
             self._decorated[function] = value
         return value
+
+    def _launch(
+        self, decorator: ast.expr, value: Value, function: Function, interpreter: Interpreter | None, env: Environment
+    ) -> None:
+        """Note a decorator that compiles what it decorates."""
+        runner = interpreter or self._scratch_for(function.module)
+        applied = self.value_of(decorator, function.module) if interpreter is None else interpreter.eval(decorator, env)
+        if self.program.launches is not None and compiles(self.program, applied):
+            self.program.launches.compiled(value, decorator.lineno, runner.function)
 
     def _decorate(
         self, decorator: ast.expr, value: Value, function: Function, interpreter: Interpreter | None
@@ -188,6 +237,8 @@ class Bindings:
                 self.program.calls.invoke(called, receiver, [value], [], function.line, runner.function, False)
             )
         made = join_all(results)
+        if any(isinstance(each, ExternalName) and each.name == DISABLED for each in made.targets):
+            return external(DISABLED)
         # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept; of what
         # was passed through it only what was passed here.
         found = frozenset(each for each in made.targets if each in value.targets or self._is_wrapper(each, value))

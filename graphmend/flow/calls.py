@@ -24,6 +24,7 @@ from graphmend.flow.values import (
     TensorMethod,
     Value,
     container,
+    dictionary,
     instance,
     join,
     join_all,
@@ -122,6 +123,8 @@ class Calls:
             if cls.name == "torch.nn.Identity" and arguments:
                 return arguments[0]
             return TENSOR if self.program.torch.is_module_class(cls.name) else UNKNOWN
+        if self.program.launches is not None and self.program.is_module(cls):
+            return TENSOR_GUESS  # what modules compute does not matter outside of regions
         for name in ("forward",) if self.program.is_module(cls) else ("__call__",):
             method = self.program.index.method(cls, name)
             if method is not None:
@@ -145,7 +148,7 @@ class Calls:
     def _construct(self, cls: Class, arguments: list[Value], keywords: Keywords, line: int, caller: Function) -> Value:
         made = instance(cls)
         method = self.program.index.method(cls, "__init__")
-        if method is not None and not self.program.is_module(cls):
+        if method is not None and (not self.program.is_module(cls) or self.program.follows_making(cls)):
             self.invoke(method, made, arguments, keywords, line, caller)
         elif method is None:
             self._construct_fields(cls, arguments, keywords)
@@ -182,7 +185,7 @@ class Calls:
         if traced and not self.program.cut(function):
             state.callers.setdefault(caller, set()).add(line)
             if not state.traced:
-                state.traced, state.parent, changed = True, (caller, line), True
+                state.traced = changed = True
         if changed or not state.passes:
             if len(self.program.active) < DEPTH and function not in self.program.active and state.passes < PASSES:
                 self.program.interpret(function)
@@ -230,7 +233,7 @@ class Calls:
             else:
                 extra.append(value)
         if node.kwarg is not None:
-            values[node.kwarg.arg] = container(join_all(extra) if extra and not spread else UNKNOWN)
+            values[node.kwarg.arg] = dictionary(join_all(extra) if extra and not spread else UNKNOWN)
         for parameter in function.parameters:
             name = parameter.arg
             declared = self.program.annotations.declared(function, parameter)

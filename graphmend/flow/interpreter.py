@@ -29,6 +29,7 @@ from graphmend.flow.values import (
     Value,
     constant,
     container,
+    dictionary,
     element,
     join,
     join_all,
@@ -36,7 +37,7 @@ from graphmend.flow.values import (
     shallow,
     target,
 )
-from graphmend.model.module import Function
+from graphmend.model.module import Code, Function
 from graphmend.model.tree import walk
 
 if TYPE_CHECKING:
@@ -247,12 +248,18 @@ class Interpreter:
             for name, binding in self.function.module.import_bindings(item).items():
                 env[name] = self.program.bindings.named(binding.target)
             return
+        if isinstance(item, ast.ClassDef):
+            cls = self.function.classes.get(id(item))
+            if cls is not None:
+                env[item.name] = self.program.bindings.made_class(cls, env, self)
+                return
         nested = self.function.nested.get(id(item))
         if nested is None:
-            env[item.name] = UNKNOWN
+            if not isinstance(self.function, Code):  # what a file or class defines is found by its name
+                env[item.name] = UNKNOWN
             return
         self.program.bindings.close(nested, env)
-        env[item.name] = self.program.bindings.decorated(nested, self)
+        env[item.name] = self.program.bindings.decorated(nested, self, env)
 
     def eval_again(self, node: ast.expr, env: Environment) -> Value:
         """The value of an expression whose effects were accounted for before (a loop's iterable)."""
@@ -465,7 +472,7 @@ class Interpreter:
         for key in node.keys:
             if key is not None:
                 self.eval(key, env)
-        return container(join_all(values))
+        return dictionary(join_all(values))
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment
@@ -478,7 +485,7 @@ class Interpreter:
                 self.narrow(condition, True, inner)
         if isinstance(node, ast.DictComp):
             self.eval(node.key, inner)
-            return container(self.eval(node.value, inner))
+            return dictionary(self.eval(node.value, inner))
         return container(self.eval(node.elt, inner))
 
     def _call(self, node: ast.Call, env: Environment) -> Value:

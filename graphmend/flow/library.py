@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.flow.launches import HOOKS, LAUNCHING, launching_call
 from graphmend.flow.operations import Keywords, operation
 from graphmend.flow.values import (
     DRAWN,
@@ -25,15 +26,14 @@ from graphmend.flow.values import (
     Super,
     Value,
     container,
+    dictionary,
     element,
-    external,
     instance,
     join_all,
     sequence,
     target,
 )
 from graphmend.model.module import Function
-from graphmend.regions.entries import DISABLED, DISABLERS
 from graphmend.signatures import python, torch
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 ARRAY = "numpy.ndarray"
 """The class whose methods those of a NumPy array or number are."""
+_WRAPPING = frozenset({"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel"})
+"""The modules that hold another one, and run it."""
 
 
 class Library:
@@ -59,6 +61,8 @@ class Library:
         tables = self.torch
         if name in tables.compiling or name in tables.not_compiling:
             return replace(STATIC, constant=name in tables.compiling, traced=True)
+        if name in LAUNCHING:
+            return launching_call(name, arguments, keywords, node, interpreter)
         if name in tables.tensors:
             return replace(TENSOR, leaf=True)
         if name in tables.selections:
@@ -81,12 +85,8 @@ class Library:
         """The value of a function that calls, or wraps, the function that it is given; ``None`` for others."""
         if not arguments:
             return None
-        if name in DISABLERS and arguments[0].targets:
-            return external(DISABLED)
         if name.startswith("torch.utils.checkpoint."):
             return self.program.calls.call(arguments[0], arguments[1:], [], node, interpreter)
-        if name == "functools.partial":
-            return arguments[0] if arguments[0].targets else UNKNOWN
         return None
 
     def _call_python(self, name: str, arguments: list[Value]) -> Value:
@@ -124,6 +124,8 @@ class Library:
 
     def _make_module(self, name: str, arguments: list[Value]) -> Value:
         made = instance(ExternalName(name))
+        if arguments and name.rpartition(".")[2] in _WRAPPING:
+            return replace(made, items=(arguments[0],), element=arguments[0])
         if name in self.torch.module_containers and arguments:
             if arguments[0].kinds & Kind.OBJECT:  # nn.Sequential(a, b)
                 return replace(made, items=tuple(arguments), element=join_all(arguments))
@@ -184,7 +186,7 @@ class Library:
                 return container(sequence([element(argument) for argument in arguments]))
             case "dict":
                 inner = join_all(value for _, value in keywords)
-                return container(join_all([inner, element(first)]) if arguments else inner)
+                return dictionary(join_all([inner, element(first)]) if arguments else inner)
             case "range":
                 return container(SCALAR if any(value.depends_on_data for value in arguments) else SIZE)
             case "slice":
@@ -257,6 +259,11 @@ class Library:
                 return receiver
             case "__call__":
                 return self.program.calls.call(receiver, arguments, [], node, interpreter)
+            case "compile" if self.program.launches is not None:
+                self.program.launches.compiled(receiver, node.lineno, interpreter.function)
+                return NONE
+            case _ if name in HOOKS and self.program.launches is not None and arguments:
+                self.program.launches.hooked(receiver, arguments[0], node.lineno, interpreter.function)
         return UNKNOWN
 
 

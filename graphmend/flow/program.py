@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from graphmend.flow.annotations import Annotations
 from graphmend.flow.bindings import Bindings
 from graphmend.flow.calls import Calls
 from graphmend.flow.cfg import Graph
+from graphmend.flow.chains import Chains
 from graphmend.flow.environment import Environment
 from graphmend.flow.heap import Heap
 from graphmend.flow.interpreter import Facts, Interpreter, graph_of
+from graphmend.flow.launchers import Launchers
+from graphmend.flow.launches import Launch, Launches, launching_paths
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
-from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, instance, join, ordered, settled
+from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, Value, instance, join, ordered, settled
 from graphmend.model.index import Index
 from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import Entry, entries, is_cut, is_module_class, is_runtime
@@ -36,12 +39,25 @@ class Program:
         index: the package index through which other files are found.
         classes: qualified names of classes outside the linted files whose instances are to be told from other values.
         watched: attributes whose use is to be noted.
+        outside: whether it is the program that runs outside of every region, and launches what is compiled.
     """
 
     def __init__(
-        self, index: Index, classes: frozenset[str] = frozenset(), watched: frozenset[str] = frozenset()
+        self,
+        index: Index,
+        classes: frozenset[str] = frozenset(),
+        watched: frozenset[str] = frozenset(),
+        *,
+        outside: bool = False,
     ) -> None:
         self.index = index
+        self.launches = Launches(self) if outside else None
+        """What is handed to `torch.compile` where the program is what runs outside of every region."""
+        self.enclosing: dict[Function, Environment] = {}
+        """The names of the functions around those that code outside of regions makes."""
+        self.entries: dict[Function, Launch | None] = {}
+        """The functions with which regions start, each with what launches it as far as that is seen."""
+        self.launched: list[Launch] = []
         self.classes = classes
         self.watched = watched
         self.torch = torch()
@@ -71,27 +87,61 @@ class Program:
         self._runtimes: dict[Module, bool] = {}
         self._cut: dict[Function, bool] = {}
 
+    def find_launches(self, modules: Iterable[Module]) -> list[Launch]:
+        """What some files hand to ``torch.compile``, and the hooks that they register, in the order of their places."""
+        outer = Program(self.index, self.classes, outside=True)
+        outer.bindings.stand_ins = self.bindings.stand_ins
+        try:
+            found = Launchers(outer, outer.launches).find(modules) if outer.launches is not None else []
+            for function, state in outer.states.items():
+                if state.closure:
+                    self.enclosing[function] = state.closure
+        finally:
+            outer.close()
+        return found
+
+    def follows_making(self, cls: Class) -> bool:
+        """Whether it matters what a module is made of: where it launches what it is given."""
+        return self.launches is not None and any(base in self.launches.passing for base in self.index.mro(cls))
+
     def add_module(self, module: Module) -> None:
-        """Follow everything that starts in one file."""
+        """Follow every ``forward`` of a file."""
         for entry in entries(self.index, module):
-            self._enter(entry)
+            self.entries.setdefault(entry.function, None)
+            self._enter(entry, {})
         self.settle()
 
-    def _enter(self, entry: Entry) -> None:
+    def launch(self, launches: Iterable[Launch]) -> None:
+        """Follow what code outside of regions hands to ``torch.compile``, and then the hooks that it registers."""
+        for launch in sorted(launches, key=lambda each: each.is_hook):
+            function = launch.function
+            if self.cut(function):
+                continue
+            caller = launch.hooked
+            if not launch.is_hook:
+                self.entries[function] = self.entries.get(function) or launch
+            elif caller is not None and self.state(caller).traced:
+                self.state(function).callers.setdefault(caller, set()).add(caller.line)
+            else:
+                self.entries.setdefault(function, None)
+            self.launched.append(launch)
+            self._enter(Entry(function, launch.cls), launch.given)
+            self.settle()
+
+    def _enter(self, entry: Entry, given: Mapping[str, Value]) -> None:
         function = entry.function
         state = self.state(function)
-        state.compiled |= entry.compiled
         values: Environment = {}
         positional = function.parameters
         if entry.cls is not None and positional:
             values[positional[0].arg] = instance(entry.cls)
             positional = positional[1:]
         for parameter in positional:
-            values[parameter.arg] = self.annotations.entry_parameter(function, parameter)
+            bound = given.get(parameter.arg)
+            values[parameter.arg] = self.annotations.entry_parameter(function, parameter) if bound is None else bound
         changed = self.calls.join_parameters(state, values)
         if not state.traced or changed:
             state.traced = True
-            state.parent = None
             self.enqueue(function)
         if function.decorators and entry.cls is not None:
             # A decorator's wrapper runs in the region too.
@@ -186,19 +236,16 @@ class Program:
         """All functions inside a region."""
         return [function for function, state in self.states.items() if state.traced and not self.cut(function)]
 
-    def chain(self, function: Function) -> list[tuple[Function, int]]:
-        """The frames from an entry to ``function``: each with the line of its call, the last with its own line."""
-        frames = [(function, function.line)]
-        seen = {function}
-        state = self.states.get(function)
-        while state is not None and state.parent is not None and state.parent[0] not in seen:
-            frames.insert(0, state.parent)
-            seen.add(state.parent[0])
-            state = self.states.get(state.parent[0])
-        return frames
+    def chains(self, compiled: bool = False) -> Chains:
+        """How functions get into regions.
+
+        Args:
+            compiled: whether only what a visible ``torch.compile`` launches counts as the start of a region.
+        """
+        return self.derived(_from_launches if compiled else _from_entries)
 
     def caller_modules(self, path: str) -> set[str]:
-        """The absolute paths of the files from which calls, over any number of steps, reach the functions of a file."""
+        """The absolute paths of the files from which calls and launches reach the functions of a file."""
         pending = [f for f in self.states if f.module.path == path or os.path.abspath(f.module.path) == path]
         seen = set(pending)
         while pending:
@@ -206,7 +253,8 @@ class Program:
                 if caller not in seen:
                     seen.add(caller)
                     pending.append(caller)
-        return {os.path.abspath(function.module.path) for function in seen}
+        paths = {os.path.abspath(function.module.path) for function in seen}
+        return paths | launching_paths(self.launched, seen)
 
     def is_runtime(self, module: Module) -> bool:
         """Whether a file is a vendored copy of the graphmend runtime."""
@@ -255,6 +303,15 @@ class Program:
     def note(self, function: Function, called: Target) -> None:
         """Remember that a function calls something, so that rules know where to look."""
         self.noted.setdefault(function, set()).add(called)
+
+
+def _from_entries(program: Program) -> Chains:
+    launched = [function for function, launch in program.entries.items() if launch is not None]
+    return Chains(program.states, [*launched, *program.entries])
+
+
+def _from_launches(program: Program) -> Chains:
+    return Chains(program.states, [function for function, launch in program.entries.items() if launch is not None])
 
 
 def _empty(parts: Iterable[object]) -> None:

@@ -22,9 +22,6 @@ class State:
     closure: dict[str, Value] = field(default_factory=dict)
     result: Value = NOTHING
     traced: bool = False
-    parent: tuple[Function, int] | None = None
-    """The caller and its line that first brought the function into a region; ``None`` for an entry."""
-    compiled: bool = False
     callers: dict[Function, set[int]] = field(default_factory=dict)
     """Traced callers, with the lines of their calls."""
     dependents: dict[Function, None] = field(default_factory=dict)

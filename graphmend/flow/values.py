@@ -193,6 +193,11 @@ class Value:
         return bool(self.kinds) and not self.kinds & ~kinds
 
     @property
+    def is_keyed(self) -> bool:
+        """Whether it may be a dict, as far as the containers go."""
+        return bool(self.kinds & Kind.CONTAINER) and not _DICT.isdisjoint(self.classes)
+
+    @property
     def is_tensor(self) -> bool:
         """Certainly a tensor, as far as the kinds go."""
         return self.kinds == Kind.TENSOR
@@ -226,6 +231,7 @@ TENSOR_GUESS = Value(Kind.TENSOR, inferred=True)
 SIZES = Value(Kind.CONTAINER | Kind.SIZE, element=SIZE)
 
 
+_DICT: Final[frozenset[ClassRef]] = frozenset((ExternalName("builtins.dict"),))
 _DEPTH = 3
 _MANY = 24
 
@@ -263,6 +269,11 @@ def sequence(items: Iterable[Value]) -> Value:
 def container(element: Value) -> Value:
     """A container with elements of one kind and unknown length."""
     return Value(Kind.CONTAINER, element=shallow(element))
+
+
+def dictionary(element: Value) -> Value:
+    """A dict with values of one kind: a container that is told from lists and tuples by its class."""
+    return Value(Kind.CONTAINER, element=shallow(element), classes=_DICT)
 
 
 def shallow(value: Value, depth: int = _DEPTH) -> Value:

@@ -15,6 +15,7 @@ from typing import Union
 
 from graphmend.files import file_bytes
 from graphmend.model.module import Class, Function, ImportBinding, Module, ValueBinding
+from graphmend.model.scopes import walk_scope
 from graphmend.source.text import DecodeError, SourceText
 
 
@@ -239,10 +240,39 @@ class Index:
                 return self.dotted(module, value)
         return ()
 
+    def dotted_in(self, scope: Function | None, module: Module, expression: ast.expr) -> tuple[Definition, ...]:
+        """What a name or attribute chain stands for in a function, as far as it imports or defines it as a class.
+
+        Args:
+            scope: the function; ``None`` for module level.
+            module: its file.
+            expression: the name or attribute chain.
+        """
+        match expression if scope is not None else None:
+            case ast.Name(id=name):
+                while scope is not None:
+                    if name in scope.locals:
+                        return tuple(self._made_in(scope, name))
+                    scope = scope.parent
+            case ast.Attribute(value=value, attr=attr):
+                owners = self.dotted_in(scope, module, value)
+                return tuple(dict.fromkeys(found for owner in owners for found in self.member(owner, attr)))
+            case ast.Subscript(value=value):
+                return self.dotted_in(scope, module, value)
+        return self.dotted(module, expression)
+
+    def _made_in(self, scope: Function, name: str) -> Iterator[Definition]:
+        yield from (cls for cls in scope.classes.values() if cls.name == name)
+        for node in walk_scope(scope.body):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                binding = scope.module.import_bindings(node).get(name)
+                if binding is not None:
+                    yield from self.resolve(binding.target)
+
     def bases(self, cls: Class) -> Iterator[Class | External]:
         """The direct bases of a class as far as they resolve."""
         for base in cls.node.bases:
-            for definition in self.dotted(cls.module, base):
+            for definition in self.dotted_in(cls.parent, cls.module, base):
                 if isinstance(definition, (Class, External)):
                     yield definition
 
@@ -261,9 +291,21 @@ class Index:
     def method(self, cls: Class, name: str) -> Function | None:
         """The method that an attribute read on an instance finds."""
         for base in self.mro(cls):
-            if isinstance(base, Class) and name in base.methods:
-                return base.methods[name]
+            if isinstance(base, Class):
+                if name in base.methods:
+                    return base.methods[name]
+                if name in base.values and (function := self._assigned(base, base.values[name])) is not None:
+                    return function
         return None
+
+    def _assigned(self, cls: Class, value: ast.expr) -> Function | None:
+        """The function that a name of a class body is given (``forward = run``)."""
+        if not isinstance(value, (ast.Name, ast.Attribute)):
+            return None
+        if isinstance(value, ast.Name) and value.id in cls.methods:
+            return cls.methods[value.id]
+        found = self.dotted_in(cls.parent, cls.module, value)
+        return next((definition for definition in found if isinstance(definition, Function)), None)
 
     def texts(self) -> Iterator[str]:
         """The texts of the linted files and of all that was parsed."""

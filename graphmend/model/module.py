@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Union
 
-from graphmend.model.scopes import FunctionNode, bound_names, defaults, local_names, parameters
+from graphmend.model.scopes import FunctionNode, bound_names, defaults, local_names, parameters, walk_scope
 from graphmend.model.tree import children, walk
 from graphmend.source.text import SourceText
 
 _GUARDING = re.compile(r"(?:^|[\r\n])[ \t\f]*(?:try|with|async)\b")
+_INDENTED_CLASS = re.compile(r"^[ \t]+class[ \t]+\w+[ \t]*[(:]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Function:
         return [] if isinstance(self.node, ast.Lambda) else self.node.decorator_list
 
     @cached_property
+    def classes(self) -> dict[int, Class]:
+        """The classes defined directly inside this one, by the identity of their node: its module enters them."""
+        return {}
+
+    @cached_property
     def nested(self) -> dict[int, Function]:
         """The functions defined directly inside this one, by the identity of their node."""
         found: dict[int, Function] = {}
@@ -141,6 +147,8 @@ class Class:
     """Class-level assignments."""
     annotations: dict[str, ast.expr] = field(default_factory=dict)
     """Class-level annotations, as dataclass fields have."""
+    parent: Function | None = None
+    """The function in which it is made."""
 
     @property
     def name(self) -> str:
@@ -180,9 +188,12 @@ class Module:
         self.stars: list[str] = []
         """Modules whose names ``from m import *`` brings in."""
         self.functions: list[Function] = []
-        """Functions and methods, those nested in functions excepted."""
+        """Functions, and the methods of all classes; not the functions that are nested in functions."""
         self.classes: list[Class] = []
+        """All classes, also those that functions make."""
         self._bind(self.tree.body)
+        if _INDENTED_CLASS.search(source.text):
+            self._bind_inner_classes()
 
     def close(self) -> None:
         """End the use of the module: what it defines refers to it, and nobody collects cycles during a run."""
@@ -207,8 +218,8 @@ class Module:
     @cached_property
     def code(self) -> tuple[Code, ...]:
         """The code that runs when the module is imported: its own, then that of each class body."""
-        bodies = [(MODULE_CODE, self.tree.body), *((cls.qualname, cls.node.body) for cls in self.classes)]
-        return tuple(self._code(name, body) for name, body in bodies)
+        outer = ((cls.qualname, cls.node.body) for cls in self.classes if cls.parent is None)
+        return tuple(self._code(name, body) for name, body in ((MODULE_CODE, self.tree.body), *outer))
 
     def _code(self, name: str, body: Iterable[ast.stmt]) -> Code:
         """Statements as a function; definitions are left out, since their names stand for the module's."""
@@ -295,8 +306,18 @@ class Module:
         for name in bound_names(nodes):
             self._add(name, ValueBinding(None))
 
-    def _class(self, node: ast.ClassDef, prefix: str) -> Class:
-        cls = Class(node, self, prefix + node.name)
+    def _bind_inner_classes(self) -> None:
+        """Enter the classes that functions make, each with the function around it."""
+        pending = list(self.functions)
+        for function in pending:
+            known = len(self.functions)
+            inner = [node for node in walk_scope(function.body) if isinstance(node, ast.ClassDef)]
+            for node in sorted(inner, key=lambda each: each.lineno):
+                function.classes[id(node)] = self._class(node, f"{function.qualname}.<locals>.", function)
+            pending += [*self.functions[known:], *function.nested.values()]
+
+    def _class(self, node: ast.ClassDef, prefix: str, parent: Function | None = None) -> Class:
+        cls = Class(node, self, prefix + node.name, parent=parent)
         self.classes.append(cls)
         self._class_body(cls, node.body)
         return cls
@@ -305,7 +326,7 @@ class Module:
         for statement in body:
             match statement:
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
-                    method = Function(statement, self, f"{cls.qualname}.{statement.name}", cls)
+                    method = Function(statement, self, f"{cls.qualname}.{statement.name}", cls, cls.parent)
                     self.functions.append(method)
                     # A property's setter has the name of its getter; the getter is what a read runs.
                     if not _is_accessor(statement):
@@ -317,7 +338,7 @@ class Module:
                     if value is not None:
                         cls.values[name] = value
                 case ast.ClassDef():
-                    self._class(statement, f"{cls.qualname}.")
+                    self._class(statement, f"{cls.qualname}.", cls.parent)
                 case ast.If():
                     self._class_body(cls, statement.body)
                     self._class_body(cls, statement.orelse)

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend.model.index import External, Index
-from graphmend.model.module import Class, Function, Module
+from graphmend.model.module import Class, Function, Module, ValueBinding
 from graphmend.signatures import torch
 
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.compile", "graphmend.runtime.compile"})
 DISABLERS = frozenset(
     {"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"}
 )
-DISABLED = "torch.compiler.disable.disabled"
-"""Stands for the function that ``torch.compiler.disable(function)`` gives."""
+DISABLED = "torch.compiler.disabled"
+"""Stands for what such a function made of another one."""
 OPAQUE = frozenset(
     {"torch.library.custom_op", "torch.library.triton_op", "torch.library.impl", "torch.library.register_kernel"}
 )
 """What they decorate is behind an operator, which Dynamo takes as a whole."""
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_method", "torch.jit.export"})
 EFFECTS = frozenset({"graphmend.effect", "graphmend.runtime.effect"})
-_COMPILE = re.compile(r"(?<![^\w.]re\.)\b(?:compile|optimize)\b")
+_CALLED = frozenset({"forward", "__call__", "__init__"})
+"""The methods that are disabled together with their class."""
 RUNTIME_MARK = "graphmend runtime"
 """The docstring of a vendored runtime module starts with this."""
 
@@ -35,20 +35,18 @@ class Entry:
     Args:
         function: the function as written.
         cls: for a method, the class whose instances it is called on.
-        compiled: whether a visible ``torch.compile`` names it; otherwise it is a module's ``forward``.
     """
 
     function: Function
     cls: Class | None
-    compiled: bool
 
 
-def decorator_names(index: Index, function: Function) -> set[str]:
-    """The dotted names of a function's decorators (of the called object, for a decorator with arguments)."""
+def decorator_names(index: Index, decorated: Function | Class) -> set[str]:
+    """The dotted names of the decorators of a function or class (of the called object, for one with arguments)."""
     names: set[str] = set()
-    for decorator in function.decorators:
+    for decorator in decorated.decorators if isinstance(decorated, Function) else decorated.node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        for definition in index.dotted(function.module, called):
+        for definition in index.dotted_in(decorated.parent, decorated.module, called):
             if isinstance(definition, External):
                 names.add(definition.name)
             elif isinstance(definition, Function) and is_runtime(definition.module):
@@ -65,7 +63,28 @@ def is_runtime(module: Module) -> bool:
 
 def is_cut(index: Index, function: Function) -> bool:
     """Whether the function is outside every region: disabled, scripted, or the body of an effect or of an operator."""
-    return bool(decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE))
+    if decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE):
+        return True
+    owner = function.owner
+    if owner is not None and function.name in _CALLED and decorator_names(index, owner) & DISABLERS:
+        return True
+    return _is_replaced(index, function)
+
+
+def _is_replaced(index: Index, function: Function) -> bool:
+    """Whether the name of a function is given to the function disabled (``f = torch.compiler.disable(f)``)."""
+    if function.owner is not None:
+        values: list[ast.expr | None] = [function.owner.values.get(function.name)]
+    else:
+        bindings = function.module.bindings.get(function.name, ()) if function.parent is None else ()
+        values = [binding.value for binding in bindings if isinstance(binding, ValueBinding)]
+    return any(
+        isinstance(found, External) and found.name in DISABLERS
+        for value in values
+        if isinstance(value, ast.Call)
+        and any(isinstance(each, ast.Name) and each.id == function.name for each in value.args)
+        for found in index.dotted_in(function.parent, function.module, value.func)
+    )
 
 
 def is_module_class(index: Index, cls: Class) -> bool:
@@ -74,35 +93,9 @@ def is_module_class(index: Index, cls: Class) -> bool:
 
 
 def entries(index: Index, module: Module) -> Iterator[Entry]:
-    """The entries that a file defines: ``forward`` of module classes, and what ``torch.compile`` is applied to."""
-    compiled = {id(function): function for function in _compiled(index, module)}
+    """The module classes of a file, each with the ``forward`` that its instances run when they are called."""
     for cls in module.classes:
         if is_module_class(index, cls):
             forward = index.method(cls, "forward")
             if forward is not None and not is_cut(index, forward):
-                yield Entry(forward, cls, id(forward) in compiled)
-    for function in compiled.values():
-        if not (function.owner and function.name == "forward") and not is_cut(index, function):
-            yield Entry(function, function.owner, True)
-
-
-def _compiled(index: Index, module: Module) -> Iterator[Function]:
-    text = module.source.text
-    if not ("compile" in text or "optimize" in text) or not _COMPILE.search(text):  # plain words are found faster
-        return
-    for function in module.functions:
-        if decorator_names(index, function) & COMPILERS:
-            yield function
-    for node in module.nodes:
-        if isinstance(node, ast.Call) and node.args and _names(index, module, node.func) & COMPILERS:
-            yield from _functions(index, module, node.args[0])
-
-
-def _names(index: Index, module: Module, expression: ast.expr) -> set[str]:
-    return {found.name for found in index.dotted(module, expression) if isinstance(found, External)}
-
-
-def _functions(index: Index, module: Module, expression: ast.expr) -> Iterator[Function]:
-    for definition in index.dotted(module, expression):
-        if isinstance(definition, Function):
-            yield definition
+                yield Entry(forward, cls)

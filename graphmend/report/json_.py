@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from graphmend.findings import BreakSite, Edit, FileError, Finding, Fix, Refusal, Report
+from graphmend.findings import Behind, BreakSite, Edit, FileError, Finding, Fix, Refusal, Report
 from graphmend.report import Options
 from graphmend.version import __version__
 
@@ -72,13 +72,30 @@ def finding_of(finding: Finding) -> dict[str, Any]:
         "confidence": finding.confidence.value,
         "impact": finding.impact.value,
         "message": finding.message,
-        "region": [{"path": frame.path, "line": frame.line, "function": frame.function} for frame in finding.region],
+        "region": [
+            {"path": frame.path, "line": frame.line, "function": frame.function, "launch": frame.is_launch}
+            for frame in finding.region
+        ],
         "gb": list(finding.gb),
         "fix": _fix(finding.fix),
         "refusal": _refusal(finding.refusal),
+        "behind": [_behind(part) for part in finding.behind],
         "suppressed": finding.suppressed,
         "note": finding.note,
         "trace": finding.seen and finding.seen.value,
+    }
+
+
+def _behind(part: Behind) -> dict[str, Any]:
+    return {
+        "rule": part.rule,
+        "path": part.path,
+        "line": part.range.line,
+        "column": part.range.column,
+        "end_line": part.range.end_line,
+        "end_column": part.range.end_column,
+        "message": part.message,
+        "refusal": _refusal(part.refusal),
     }
 
 

@@ -81,6 +81,10 @@ class _Run:
             level=finding.severity.value,
             message=om.Message(text=_message(finding)),
             locations=[self.location(finding.path, finding.range)],
+            related_locations=[
+                self.location(part.path, part.range, f"behind: {part.rule} {part.message}") for part in finding.behind
+            ]
+            or None,
             code_flows=[self.code_flow(finding)] if finding.region else None,
             partial_fingerprints={"graphmendFingerprint/v1": fingerprint},
             fixes=[self.fix(finding.fix)] if finding.fix else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from graphmend.findings import Applicability, BreakSite, Finding, Report, Seen, Severity
+from graphmend.findings import Applicability, BreakSite, Finding, Impact, Report, Seen, Severity
 from graphmend.report import Options, counted, is_fixable, place, unsuppressed
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -94,9 +94,14 @@ class Writer:
         if finding.region:
             yield "compiled", _chain(finding), "cyan"
         details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
-        yield "impact", ", ".join(details), "cyan"
+        skipped = ""
+        if finding.impact is Impact.SKIPS_FRAME and finding.region:
+            skipped = f"; the frame is skipped: nothing of `{finding.region[-1].function}` is compiled"
+        yield "impact", ", ".join(details) + skipped, "cyan"
         if finding.seen:
             yield "trace", finding.seen.value, "cyan"
+        for part in finding.behind:
+            yield "behind", f"{part.rule} at line {part.range.line}: {part.message}", "cyan"
         if finding.note:
             yield "note", finding.note, "cyan"
         yield from self.fix(finding)
@@ -174,7 +179,8 @@ class Writer:
 
 def _chain(finding: Finding) -> str:
     """Tells the way from where compilation begins to the function of the finding."""
-    return " -> ".join(f"{frame.function} ({frame.path}:{frame.line})" for frame in finding.region)
+    frames = (("torch.compile in " if frame.is_launch else "", frame) for frame in finding.region)
+    return " -> ".join(f"{prefix}{frame.function} ({frame.path}:{frame.line})" for prefix, frame in frames)
 
 
 def _underline(finding: Finding) -> str:

@@ -87,6 +87,10 @@ def _holds_tensors(value: Value, _: ast.expr) -> Confidence | None:
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
 
 
+def _is_sequence(value: Value, _: ast.expr) -> Confidence | None:
+    return None if value.is_keyed else is_of(value, Kind.CONTAINER)
+
+
 def _is_text(value: Value, node: ast.expr) -> Confidence | None:
     return Confidence.HIGH if isinstance(value.constant, str) or isinstance(node, ast.JoinedStr) else None
 
@@ -113,6 +117,7 @@ _SPECIAL: Mapping[str, Callable[[Value, ast.expr], Confidence | None]] = {
     "computed-tensor": _is_computed,
     "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
+    "sequence": _is_sequence,
     "text": _is_text,
     "false": _is_false,
     "given": _is_given,

@@ -30,7 +30,7 @@ FACTS = (
         "data",
     ),
     *("drawn-number", "numpy-number", "numpy-unknown", "size", "static", "text", "false", "given"),
-    *("module", "none", "container"),
+    *("module", "none", "container", "sequence"),
 )
 """Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from graphmend.findings import Edit, Finding, Fix, Frame, Range, Refusal
+from graphmend.findings import Edit, Finding, Fix, Range, Refusal
 from graphmend.source.text import SourceText
 
 
@@ -47,8 +47,7 @@ class Shift:
         path = self.before.path
         if any(frame.path == path for frame in finding.region):
             frames = (
-                Frame(path, self.line(frame.line), frame.function) if frame.path == path else frame
-                for frame in finding.region
+                replace(frame, line=self.line(frame.line)) if frame.path == path else frame for frame in finding.region
             )
             finding = replace(finding, region=tuple(frames))
         if finding.path != path:

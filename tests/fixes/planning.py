@@ -42,7 +42,9 @@ def _plan(
     module = index.load(str(path))
     assert module is not None, index.errors
     program = Program(index)
+    launches = program.find_launches([module])
     program.add_module(module)
+    program.launch(launches)
     for function in program.traced():
         for statement in ast.walk(function.node):
             if (

@@ -94,8 +94,9 @@ def test_case(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         for number, line in enumerate(text.splitlines(), 1)
         if (match := REFUSED.search(line)) is not None
     }
-    refused = {(finding.path, finding.range.line): finding for finding in report.findings}
-    assert {place: finding.refusal.obligation for place, finding in refused.items() if finding.refusal} == {
+    told = [part for finding in report.findings for part in (finding, *finding.behind)]
+    refused = {(part.path, part.range.line): part for part in told}
+    assert {place: part.refusal.obligation for place, part in refused.items() if part.refusal} == {
         place: obligation for place, (obligation, _) in wanted.items()
     }
     for place, (_, reason) in wanted.items():

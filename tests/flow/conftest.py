@@ -50,7 +50,9 @@ def analyse(tmp_path: Path) -> Callable[[str], Analysed]:
         module = index.load(str(path))
         assert module is not None, index.errors
         program = Program(index)
+        launches = program.find_launches([module])
         program.add_module(module)
+        program.launch(launches)
         return Analysed(program, text)
 
     return follow

@@ -93,7 +93,9 @@ def check(package: Path, files: dict[str, str], problems: list[str]) -> None:
     for name in files:
         module = index.load(str(package / name))
         assert module is not None, index.errors
+        launches = program.find_launches([module])
         program.add_module(module)
+        program.launch(launches)
     assert not program.failures
     for name, code in files.items():
         expected = {
