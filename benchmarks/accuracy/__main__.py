@@ -59,17 +59,23 @@ def parse(arguments: Sequence[str] | None, known: Sequence[Truth]) -> argparse.N
     return options
 
 
-def lint_data(name: str, work: Path) -> tuple[Path, list[Finding]]:
-    """Lints a copy of a folder of the data."""
+LAUNCH = "\n\ntorch.compile(target)\n"
+"""What was done with the `target` of a case when it was measured."""
+
+
+def lint_data(name: str, work: Path, end: str = "") -> tuple[Path, list[Finding]]:
+    """Lints a copy of a folder of the data, with a text at the end of each file."""
     tree = work / name
     shutil.copytree(DATA / name, tree, ignore=shutil.ignore_patterns("__pycache__", "*.json"))
+    for path in tree.glob("*.py") if end else ():
+        path.write_text(path.read_text(encoding="utf-8") + end, encoding="utf-8")
     return tree, lint(tree, ["."])
 
 
 def run_cases(work: Path) -> CaseResult:
     """Lints and judges the cases."""
-    tree, findings = lint_data("cases", work)
     cases = load("cases/index.json")["cases"]
+    tree, findings = lint_data("cases", work, LAUNCH)
     return judge_cases(cases, findings, read_sources(tree, [case["file"] for case in cases]))
 
 

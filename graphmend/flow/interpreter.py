@@ -322,6 +322,8 @@ class Interpreter:
             case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) is sense:
                 for value in values:
                     self.narrow(value, sense, env)
+            case ast.BoolOp(op=op, values=values):
+                self.narrow_rest(values, isinstance(op, ast.And), sense, env)
             case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
                 self.refine(left, env, keep=Kind.NONE, positive=isinstance(op, ast.Is) is sense)
             case ast.Call(func=func, args=[subject, types]) if self.names(func, env, "builtins.isinstance"):
@@ -332,6 +334,22 @@ class Interpreter:
                 self.refine(test, env, keep=Kind.NONE, positive=False)
             case ast.NamedExpr(target=assigned):
                 self.narrow(assigned, sense, env)
+
+    def narrow_rest(self, values: Sequence[ast.expr], conjunction: bool, sense: bool, env: Environment) -> None:
+        """Refine by a conjunction that is false, or a disjunction that is true.
+
+        If tracing decides all operands but one (``mask is not None and is_compiling()``), it is that one.
+        """
+        rest: list[ast.expr] = []
+        for value in values:
+            calls = any(isinstance(node, ast.Call) for node in walk(value))
+            if not calls or self.decided(self.eval(value, dict(env))) is not conjunction:
+                rest.append(value)
+        if len(rest) == 1 and len(values) > 1:
+            self.narrow(rest[0], sense, env)
+            key, is_none = _none_test(rest[0])
+            if key and is_none is sense:
+                env[key] = ABSENT
 
     def names(self, node: ast.expr, env: Environment, dotted: str) -> bool:
         """Whether an expression is the external ``dotted`` and nothing else."""
@@ -533,7 +551,9 @@ class Interpreter:
                 return value
             if truth is None:
                 last = position == len(node.values) - 1
-                results.append(value if last or conjunction else value.without(Kind.NONE))
+                # A NumPy number whose truth was asked ended the graph there: what comes of it is known from then on.
+                kept = value if last or not value.only(Kind.NUMPY) else STATIC
+                results.append(kept if last or conjunction else kept.without(Kind.NONE))
             self.narrow(operand, conjunction, narrowed)
         if not results:
             return replace(STATIC, constant=conjunction, traced=True)
@@ -603,6 +623,17 @@ class Interpreter:
             value = element(value)
         self.yields = join(self.yields, value)
         return UNKNOWN
+
+
+def _none_test(test: ast.expr) -> tuple[str, bool]:
+    """The path that is compared with ``None``, and whether for being it; an empty path for another test."""
+    match test:
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
+            return path_of(left), isinstance(op, ast.Is)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            path, is_none = _none_test(operand)
+            return path, not is_none
+    return "", False
 
 
 def _load(node: ast.expr) -> ast.expr:

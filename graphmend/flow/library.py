@@ -109,8 +109,12 @@ class Library:
     def _call_numpy(self, name: str, arguments: list[Value]) -> Value:
         """The value of a function of NumPy, which tracing makes an operation on tensors (torch._numpy)."""
         data = any(value.depends_on_data or value.may(Kind.UNKNOWN) for value in arguments)
+        if name.startswith("random."):
+            # Arrays are drawn in the graph; what draws a number ends it, and the number is known from then on.
+            draws = name.removeprefix("random.") in self.python.numpy_draws_arrays and bool(arguments)
+            return NUMPY if draws else STATIC
         if "." in name and not name.startswith(("linalg.", "fft.")):
-            return UNKNOWN if data else STATIC  # numpy.random ends the graph, others are no computations
+            return UNKNOWN if data else STATIC
         if name in self.python.numpy_plain:
             return STATIC
         known = all(value.fixed or not value.depends_on_data for value in arguments) and not data

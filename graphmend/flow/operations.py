@@ -49,7 +49,7 @@ def operation(signature: Signature, arguments: list[Value], keywords: Keywords, 
         low=first.low if signature.has("view") else signature.low,
         high=first.high if signature.has("view") else signature.high,
         # Made of plain numbers alone: tracing computes it, and knows it where a number is wanted (measured).
-        fixed=elementwise and bool(operands) and all(each.fixed or each.only(_PLAIN) for each in operands),
+        fixed=elementwise and bool(operands) and all(each.fixed or not each.depends_on_data for each in operands),
     )
     if signature.pair == "always" or (signature.pair == "along" and not whole):
         return sequence((value, Value(Kind.TENSOR, guess, single=value.single)))

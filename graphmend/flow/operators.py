@@ -16,6 +16,9 @@ def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
     """The value of a binary operation."""
     if isinstance(op, ast.Mod) and isinstance(left.constant, (str, bytes)):
         return STATIC  # a text with something filled in
+    decides = {ast.BitOr: True, ast.BitAnd: False}.get(type(op))
+    if any(value.traced and value.constant is decides for value in (left, right)) and decides is not None:
+        return replace(STATIC, constant=decides, traced=True)
     kinds: int = Kind.NOTHING
     tensors = [value for value in (left, right) if value.may(Kind.TENSOR)]
     others = [value.kinds & ~(Kind.TENSOR | Kind.NONE) for value in (left, right)]
@@ -54,6 +57,7 @@ def arithmetic(op: ast.operator, left: Value, right: Value) -> Value:
         if integral and len(tensors) == 2
         else "",
         single=scalars,
+        fixed=kinds == Kind.TENSOR and _is_fixed(left, right),
     )
 
 
@@ -96,5 +100,5 @@ def compared(op: ast.cmpop, left: Value, right: Value) -> Value:
 
 
 def _is_fixed(*operands: Value) -> bool:
-    """Whether tracing knows the NumPy number that is computed from some operands."""
+    """Whether tracing knows the number that is computed from some operands."""
     return all(value.fixed or not value.depends_on_data for value in operands)

@@ -139,7 +139,8 @@ class Value:
         constant: the literal value if there is just one.
         low, high: bounds of a number or of a tensor's elements, inclusive.
         traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
-        fixed: for a NumPy number, whether it was computed from plain numbers, element by element: tracing knows it.
+        fixed: for a tensor or a NumPy number, whether it was computed from plain numbers, element by element: where a
+            plain number is wanted, tracing knows it.
     """
 
     kinds: Final[int]
@@ -313,7 +314,7 @@ def join(a: Value, b: Value) -> Value:
     one, other = bool(a.kinds & Kind.TENSOR), bool(b.kinds & Kind.TENSOR)
     tensor = a if one else b
     both = one and other
-    numpy, others = bool(a.kinds & Kind.NUMPY), bool(b.kinds & Kind.NUMPY)
+    made = Kind.TENSOR | Kind.NUMPY
     element, items = a.element, a.items
     if element is not b.element or items is not b.items:
         element, items = _join_contents(a, b)
@@ -331,7 +332,7 @@ def join(a: Value, b: Value) -> Value:
         None if a.low is None or b.low is None else min(a.low, b.low),
         None if a.high is None or b.high is None else max(a.high, b.high),
         traced,
-        (a.fixed or not numpy) and (b.fixed or not others) and (numpy or others),
+        (a.fixed or b.fixed) and (a.fixed or not a.kinds & made) and (b.fixed or not b.kinds & made),
     )
 
 

@@ -11,9 +11,7 @@ from graphmend.model.module import Class, Function, Module, ValueBinding
 from graphmend.signatures import torch
 
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "graphmend.compile", "graphmend.runtime.compile"})
-DISABLERS = frozenset(
-    {"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip", "torch.jit.ignore", "torch.jit.unused"}
-)
+DISABLERS = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.skip"})
 DISABLED = "torch.compiler.disabled"
 """Stands for what such a function made of another one."""
 OPAQUE = frozenset(
@@ -62,8 +60,11 @@ def is_runtime(module: Module) -> bool:
 
 
 def is_cut(index: Index, function: Function) -> bool:
-    """Whether the function is outside every region: disabled, scripted, or the body of an effect or of an operator."""
-    if decorator_names(index, function) & (DISABLERS | SCRIPTERS | EFFECTS | OPAQUE):
+    """Whether the function is outside every region: disabled, or the body of an effect or of an operator.
+
+    Dynamo traces what TorchScript compiles, too, and what TorchScript leaves alone (measured with torch 2.13).
+    """
+    if decorator_names(index, function) & (DISABLERS | EFFECTS | OPAQUE):
         return True
     owner = function.owner
     if owner is not None and function.name in _CALLED and decorator_names(index, owner) & DISABLERS:

@@ -66,7 +66,12 @@ def _is_mask(value: Value, node: ast.expr) -> Confidence | None:
 
 def _is_computed(value: Value, _: ast.expr) -> Confidence | None:
     """A tensor that is no argument or attribute itself: of those, tracing may know the value (measured)."""
-    return None if value.leaf else is_of(value, Kind.TENSOR)
+    return None if value.leaf or value.fixed else _surely(is_of(value, Kind.TENSOR), value, Kind.TENSOR)
+
+
+def _surely(certainty: Confidence | None, value: Value, kinds: int) -> Confidence | None:
+    """The certainty that a value is no plain number, where either may stand: that it is one in some runs is no break."""
+    return certainty if certainty is None or value.only(kinds | Kind.NONE) else Confidence.LOW
 
 
 def _is_leaf(value: Value, _: ast.expr) -> Confidence | None:
@@ -80,10 +85,10 @@ def _is_position(value: Value, _: ast.expr) -> Confidence | None:
     return is_of(value, Kind.TENSOR) if single else None
 
 
-def _holds_tensors(value: Value, _: ast.expr) -> Confidence | None:
+def _holds_tensors(value: Value, node: ast.expr) -> Confidence | None:
     if value.element is None or not value.may(Kind.CONTAINER):
         return None
-    certainty = surest(is_of(each, Kind.TENSOR) for each in value.items or (value.element,))
+    certainty = surest(_is_computed(each, node) for each in value.items or (value.element,))
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
 
 

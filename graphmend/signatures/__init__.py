@@ -103,6 +103,7 @@ class Python:
     draws: frozenset[str]
     numpy_plain: frozenset[str]
     numpy_elementwise: frozenset[str]
+    numpy_draws_arrays: frozenset[str]
 
     def is_pure(self, dotted: str) -> bool:
         """Whether calling the function has no effect."""
@@ -184,4 +185,5 @@ def python() -> Python:
         frozenset(data["draws"]),
         frozenset(data["numpy"]["plain"]),
         frozenset(data["numpy"]["elementwise"]),
+        frozenset(data["numpy"]["draws_arrays"]),
     )
