@@ -203,11 +203,16 @@ class Calls:
             after = join(before, settled(value))
             if after != before:
                 if state.passes > PASSES:
-                    after = UNKNOWN
+                    after = self._declared(state.function, name)
                 if after != before:
                     state.parameters[name] = after
                     changed = True
         return changed
+
+    def _declared(self, function: Function, name: str) -> Value:
+        """What a parameter is declared to be, with which a fixed point is reached that is too far away otherwise."""
+        parameter = next(each for each in function.parameters if each.arg == name)
+        return self.program.annotations.declared(function, parameter)
 
     def _match(
         self, function: Function, receiver: Value | None, arguments: Sequence[Value], keywords: Keywords
@@ -240,7 +245,8 @@ class Calls:
             if name not in values:
                 default = function.defaults.get(name)
                 value = self.program.bindings.value_of(default, function.module) if default is not None else NOTHING
-                values[name] = join(value, UNKNOWN) if spread and default is None else value
+                # Of what is spread (`f(*args, **kwargs)`), any parameter that is not given may get something.
+                values[name] = join(value, UNKNOWN) if spread and parameter not in (node.vararg, node.kwarg) else value
                 if declared.kinds != Kind.UNKNOWN and not values[name].kinds:
                     values[name] = declared
             if declared.kinds != Kind.UNKNOWN and values[name].kinds & Kind.UNKNOWN:

@@ -111,7 +111,7 @@ class Heap:
             receiver = replace(
                 holder, kinds=Kind.TENSOR, classes=frozenset(), targets=frozenset(), items=None, element=None
             )
-        return Value(Kind.CALLABLE, targets=frozenset((TensorMethod(name, receiver),)))
+        return Value(Kind.CALLABLE, holder.inferred, targets=frozenset((TensorMethod(name, receiver),)))
 
     def _array_attribute(self, holder: Value, name: str) -> Value:
         known = "size" if name == "size" else self.program.torch.attributes.get(name)

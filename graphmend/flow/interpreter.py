@@ -37,6 +37,7 @@ from graphmend.flow.values import (
     shallow,
     target,
 )
+from graphmend.flow.wording import is_called_a_configuration
 from graphmend.model.module import Code, Function
 from graphmend.model.tree import walk
 
@@ -431,7 +432,10 @@ class Interpreter:
         holder = self.eval(node.value, env)
         if self.facts is not None and id(node) in self.facts.absent:
             return ABSENT
-        return self.program.heap.read(holder, node.attr, node.lineno, self)
+        value = self.program.heap.read(holder, node.attr, node.lineno, self)
+        if value.kinds & Kind.UNKNOWN and not holder.may(Kind.TENSOR) and is_called_a_configuration(node.value):
+            return join(STATIC, value.without(Kind.UNKNOWN))
+        return value
 
     def watch(self, node: ast.Attribute) -> None:
         """Note the use of an attribute that rules look for."""
@@ -510,6 +514,8 @@ class Interpreter:
         callee = self.eval(node.func, env)
         arguments = [self.eval(argument, env) for argument in node.args]
         keywords = [(keyword.arg, self.eval(keyword.value, env)) for keyword in node.keywords]
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            keywords.append((None, UNKNOWN))
         result = self.program.calls.call(callee, arguments, keywords, node, self)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING and arguments:
             self.grow(node.func, arguments, env)

@@ -118,8 +118,9 @@ class Library:
         if name in self.python.numpy_plain:
             return STATIC
         known = all(value.fixed or not value.depends_on_data for value in arguments) and not data
-        inferred = not any(value.depends_on_data and not value.inferred for value in arguments)
-        return Value(Kind.NUMPY, data and inferred, fixed=known and name in self.python.numpy_elementwise)
+        read = [value for value in arguments if value.depends_on_data]
+        inferred = bool(read) and all(value.inferred for value in read)
+        return Value(Kind.NUMPY, inferred, fixed=known and name in self.python.numpy_elementwise)
 
     def _select(self, arguments: list[Value], node: ast.Call, interpreter: Interpreter) -> Value:
         """A choice between the results of two functions: both may be called."""

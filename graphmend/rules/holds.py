@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from graphmend.findings import Confidence
 from graphmend.flow.interpreter import Facts
-from graphmend.flow.masks import is_called_a_mask
 from graphmend.flow.values import Kind, Value
+from graphmend.flow.wording import is_called_a_mask
 
 _KINDS = {
     "tensor": Kind.TENSOR,
@@ -56,6 +56,13 @@ def is_of(value: Value, kinds: int) -> Confidence | None:
     return Confidence.LOW if value.inferred or rest & Kind.UNKNOWN else Confidence.MEDIUM
 
 
+Test = Callable[[Value, ast.expr], "Confidence | None"]
+
+
+def _is_tensor(value: Value, _: ast.expr) -> Confidence | None:
+    return is_of(value, Kind.TENSOR)
+
+
 def _is_mask(value: Value, node: ast.expr) -> Confidence | None:
     """A boolean tensor: by what computed it, or else by its name."""
     certainty = is_of(value, Kind.TENSOR)
@@ -70,7 +77,7 @@ def _is_computed(value: Value, _: ast.expr) -> Confidence | None:
 
 
 def _surely(certainty: Confidence | None, value: Value, kinds: int) -> Confidence | None:
-    """The certainty that a value is no plain number, where either may stand: that it is one in some runs is no break."""
+    """The certainty that a value is no plain number, where either may stand: a plain number is no break."""
     return certainty if certainty is None or value.only(kinds | Kind.NONE) else Confidence.LOW
 
 
@@ -85,10 +92,10 @@ def _is_position(value: Value, _: ast.expr) -> Confidence | None:
     return is_of(value, Kind.TENSOR) if single else None
 
 
-def _holds_tensors(value: Value, node: ast.expr) -> Confidence | None:
+def _holds_tensors(value: Value, node: ast.expr, of: Test = _is_tensor) -> Confidence | None:
     if value.element is None or not value.may(Kind.CONTAINER):
         return None
-    certainty = surest(_is_computed(each, node) for each in value.items or (value.element,))
+    certainty = surest(of(each, node) for each in value.items or (value.element,))
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
 
 
@@ -116,12 +123,13 @@ def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
     return None if value.fixed else is_of(value, Kind.NUMPY)
 
 
-_SPECIAL: Mapping[str, Callable[[Value, ast.expr], Confidence | None]] = {
+_SPECIAL: Mapping[str, Test] = {
     "boolean-tensor": _is_mask,
     "leaf-tensor": _is_leaf,
     "computed-tensor": _is_computed,
     "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
+    "holds-computed": lambda value, node: _holds_tensors(value, node, _is_computed),
     "sequence": _is_sequence,
     "text": _is_text,
     "false": _is_false,

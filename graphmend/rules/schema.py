@@ -26,6 +26,7 @@ FACTS = (
         "computed-tensor",
         "position-tensor",
         "holds-tensor",
+        "holds-computed",
         "scalar-read",
         "data",
     ),

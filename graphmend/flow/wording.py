@@ -1,4 +1,8 @@
-"""Names that say of a tensor that it is a mask: where nothing else tells its dtype, this infers that it is boolean."""
+"""What names say of values: that a tensor is a mask, or that an object is a configuration.
+
+Where nothing else tells the dtype of a mask, it is inferred to be boolean; where nothing else tells what a configuration
+holds, it is inferred not to depend on data.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,16 @@ import ast
 import re
 
 _LAST_WORD = re.compile(r"(?:^|_)masks?(?:_?\d+)?_?$", re.IGNORECASE)
+
+_CONFIGURATION = re.compile(r"(?:^|_)(?:config|cfg|configuration|hparams|hyperparameters)$", re.IGNORECASE)
+
+
+def is_called_a_configuration(node: ast.expr) -> bool:
+    """Whether an expression is called a configuration by the last word of its name."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return _CONFIGURATION.search(name) is not None
+    return False
 
 
 def is_called_a_mask(node: ast.expr) -> bool:
