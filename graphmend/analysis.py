@@ -36,6 +36,7 @@ from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.regions.heirs import base_words
+from graphmend.rules.inputs import is_known_behind
 from graphmend.rules.matcher import Match, Matcher
 from graphmend.rules.model import AttributeMatch, BranchMatch, CallMatch, ContextMatch, Rule
 from graphmend.rules.select import ignored_codes
@@ -205,6 +206,7 @@ class Analysis:
         held = held_messages(matches, self._shown(function.module, matches), parents)
         inside = {id(message) for messages in held.values() for message in messages}
         found = _one_each([match for match in matches if id(match) not in inside], self.config.min_confidence)
+        found = [match for match in found if not any(is_known_behind(each, match, parents) for each in found)]
         numbers = {id(match): next(self._numbers) for match in found}
         for match in found:
             messages = [(site_of(message), message) for message in held.get(id(match), ())]

@@ -242,6 +242,11 @@ class Bindings:
         # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept; of what
         # was passed through it only what was passed here.
         found = frozenset(each for each in made.targets if each in value.targets or self._is_wrapper(each, value))
+        calling = [each for each in found if isinstance(each, Function) and _call_of_decorated(each) is not None]
+        if calling:
+            # What such a wrapper calls is one of all that the decorator decorates; this is what it calls here.
+            self.program.wrappers.setdefault(function, set()).update(calling)
+            found |= value.targets
         return Value(Kind.CALLABLE, targets=found) if found else value
 
     def _is_wrapper(self, each: Target, decorated: Value) -> bool:
@@ -252,3 +257,13 @@ class Bindings:
         first = function.parameters[0].arg if function.parameters else ""
         given = self.program.state(function).parameters.get(first, NOTHING)
         return not given.targets & decorated.targets
+
+
+def _call_of_decorated(wrapper: Function) -> ast.Call | None:
+    """Where the function that a decorator returns calls what the decorator was given."""
+    decorator = wrapper.parent
+    given = decorator.parameters[0].arg if decorator is not None and decorator.parameters else ""
+    for node in walk_scope(wrapper.body):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == given:
+            return node
+    return None

@@ -184,6 +184,8 @@ class Calls:
             traced = self.program.state(caller).traced and not self.program.cut(caller)
         if traced and not self.program.cut(function):
             state.callers.setdefault(caller, set()).add(line)
+            for wrapper in self.program.wrappers.get(function, ()):
+                state.callers.setdefault(wrapper, set()).add(wrapper.line)
             if not state.traced:
                 state.traced = changed = True
         if changed or not state.passes:

@@ -342,10 +342,12 @@ class Interpreter:
         If tracing decides all operands but one (``mask is not None and is_compiling()``), it is that one.
         """
         rest: list[ast.expr] = []
+        recording, self.recording = self.recording, False  # tracing may not get to an operand
         for value in values:
             calls = any(isinstance(node, ast.Call) for node in walk(value))
             if not calls or self.decided(self.eval(value, dict(env))) is not conjunction:
                 rest.append(value)
+        self.recording = recording
         if len(rest) == 1 and len(values) > 1:
             self.narrow(rest[0], sense, env)
             key, is_none = _none_test(rest[0])

@@ -225,6 +225,8 @@ class Library:
         name, receiver = method.name, method.receiver
         if method.owner == "list":
             return _container_method(name, receiver, arguments)
+        if f"{method.owner}.{name}" in self.python.draws:
+            return DRAWN
         if method.owner == ARRAY:
             return replace(SCALAR if name in ("item", "tolist") else NUMPY, inferred=receiver.inferred)
         if name == "__getattribute__" and arguments and isinstance(attr := arguments[0].constant, str):

@@ -74,6 +74,8 @@ class Program:
         """Functions that ask for the truth of a value which may depend on data, or index by one."""
         self.attributes: dict[Function, set[str]] = {}
         """The attributes, of those that rules look for, that each function uses."""
+        self.wrappers: dict[Function, set[Function]] = {}
+        """The functions that run around a decorated one, and call it."""
         self.failures: dict[Function, Exception] = {}
         """Functions whose interpretation failed inside graphmend itself."""
         self.active: list[Function] = []

@@ -1,7 +1,7 @@
 """What names say of values: that a tensor is a mask, or that an object is a configuration.
 
-Where nothing else tells the dtype of a mask, it is inferred to be boolean; where nothing else tells what a configuration
-holds, it is inferred not to depend on data.
+Where nothing else tells the dtype of a mask, it is inferred to be boolean; where nothing else tells what a
+configuration holds, it is inferred not to depend on data.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
-_LAST_WORD = re.compile(r"(?:^|_)masks?(?:_?\d+)?_?$", re.IGNORECASE)
+_LAST_WORD = re.compile(r"(?:^|_)(?:masks?|valid|invalid|active|inactive)(?:_?\d+)?_?$|^(?:is|has)_", re.IGNORECASE)
 
 _CONFIGURATION = re.compile(r"(?:^|_)(?:config|cfg|configuration|hparams|hyperparameters)$", re.IGNORECASE)
 

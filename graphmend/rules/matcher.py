@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from graphmend.flow.interpreter import Facts
 from graphmend.flow.program import Program
 from graphmend.flow.values import ExternalName, Kind, Target
 from graphmend.model.module import Function
-from graphmend.model.tree import children
+from graphmend.model.tree import children, walk
 from graphmend.regions.entries import EFFECTS, decorator_names
 from graphmend.rules.callees import CallRules, called_by, certainty_of_call, ids_of, observes, target_names
 from graphmend.rules.conditions import Question, is_elif, questions, returns, tested_parts
@@ -29,7 +30,10 @@ from graphmend.rules.model import (
 from graphmend.rules.pattern import parse_pattern
 from graphmend.rules.structure import match_pattern
 
-_STATEMENTS: Mapping[str, type[ast.stmt]] = {"class": ast.ClassDef}
+_ALWAYS_THERE = sys.stdlib_module_names | {"torch", "numpy"}
+_WORDS = {"class": "class ", "guarded-import": "except"}
+"""Words without which there is no such statement."""
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class Matcher:
             return False
         text = function.text
         return any(all(word in text for word in pattern.words) for _, _, pattern in self.patterns) or any(
-            kind in text for _, match in self.statements for kind in match.kinds
+            _WORDS[kind] in text for _, match in self.statements for kind in match.kinds
         )
 
     def _may_call(self, program: Program, called: Target) -> bool:
@@ -116,7 +120,7 @@ class Matcher:
         found: list[Match] = []
         tested = tested_parts(facts.function)
         for statement, node in _places(facts.function):
-            if id(node) not in facts.values and not (isinstance(node, ast.stmt) and id(node) in facts.reached):
+            if id(node) not in facts.values and id(node) not in facts.reached and not isinstance(node, ast.Try):
                 continue
             found += self._at(program, facts, statement, node, tested)
         return sorted(found, key=lambda match: (match.node.lineno, match.node.col_offset, match.rule.code))
@@ -157,8 +161,12 @@ class Matcher:
                 for item in items:
                     yield from self._context(program, facts, node, item.context_expr)
         for rule, match in self.statements:
-            if any(isinstance(node, _STATEMENTS[kind]) for kind in match.kinds):
+            if isinstance(node, ast.ClassDef) and "class" in match.kinds:
                 yield Match(rule, node, node, Confidence.HIGH, gb=rule.gb)
+            elif isinstance(node, ast.Try) and "guarded-import" in match.kinds and _catches_import_errors(node):
+                for statement in node.body:
+                    if id(statement) in facts.reached and _may_be_missing(program, statement):
+                        yield Match(rule, statement, statement, Confidence.MEDIUM, gb=rule.gb)
 
     # ---------------------------------------------------------------- branches
 
@@ -258,7 +266,9 @@ class Matcher:
             parts = [
                 holds(facts, node.value, match.owners),
                 surest(holds(facts, each, match.index) for each in _indices(node)) if match.index else Confidence.HIGH,
-                surest(holds(facts, each, match.bound) for each in _bounds(node)) if match.bound else Confidence.HIGH,
+                surest(_bound_holds(facts, each, match.bound) for each in _bounds(node))
+                if match.bound
+                else Confidence.HIGH,
                 holds(facts, value, match.value) if match.value and value is not None else Confidence.HIGH,
             ]
             known = [each for each in parts if each is not None]
@@ -279,6 +289,24 @@ class Matcher:
                 yield Match(rule, manager, statement, certainty, ast.unparse(made or manager), gb=rule.gb)
 
 
+def _catches_import_errors(statement: ast.Try) -> bool:
+    caught = [node for handler in statement.handlers for node in walk(handler.type or ast.Name("Exception"))]
+    return any(isinstance(node, ast.Name) and node.id in _IMPORT_ERRORS for node in caught)
+
+
+def _may_be_missing(program: Program, statement: ast.stmt) -> bool:
+    """Whether a statement imports a module that is neither Python's nor one of the linted files."""
+    match statement:
+        case ast.Import(names=aliases):
+            names = [alias.name for alias in aliases]
+        case ast.ImportFrom(module=str(module), level=0):
+            names = [module]
+        case _:
+            return False
+    tops = {name.partition(".")[0] for name in names}
+    return any(top not in _ALWAYS_THERE and program.index.find_module(top) is None for top in tops)
+
+
 def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str]) -> Confidence | None:
     """How certain it is that an object is what a rule asks for: by a fact, or as an instance of a class."""
     by_fact = holds(facts, owner, [each for each in wanted if "." not in each])
@@ -289,6 +317,13 @@ def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str]) -> Confid
         sure = names <= set(wanted) and value.only(Kind.OBJECT | Kind.NONE)
         by_class = Confidence.HIGH if sure else Confidence.MEDIUM
     return surest([by_fact, by_class])
+
+
+def _bound_holds(facts: Facts, bound: ast.expr, wanted: Sequence[str]) -> Confidence | None:
+    """How certain it is that a bound is what a rule asks for; where it may as well be a plain number, not at all."""
+    certainty = holds(facts, bound, wanted)
+    plain = facts.value(bound).may(Kind.STATIC | Kind.SIZE)
+    return Confidence.LOW if plain and certainty is not None else certainty
 
 
 def _indices(node: ast.Subscript) -> list[ast.expr]:

@@ -41,8 +41,8 @@ BODIES = ("raises", "returns", "observes", "other")
 ACCESSES = ("read", "write")
 """How an attribute or an element is used."""
 
-STATEMENTS = ("class",)
-"""Statements that a rule may report as such."""
+STATEMENTS = ("class", "guarded-import")
+"""Statements that a rule may report as such; ``guarded-import``: of a module that may not be there, inside ``try``."""
 
 MADE = ("module", "parameter")
 """What a call may construct."""
