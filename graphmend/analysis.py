@@ -206,7 +206,11 @@ class Analysis:
         held = held_messages(matches, self._shown(function.module, matches), parents)
         inside = {id(message) for messages in held.values() for message in messages}
         found = _one_each([match for match in matches if id(match) not in inside], self.config.min_confidence)
-        found = [match for match in found if not any(is_known_behind(each, match, parents) for each in found)]
+        found = [
+            match
+            for match in found
+            if not any(is_known_behind(each, match, self.program, facts, parents) for each in found)
+        ]
         numbers = {id(match): next(self._numbers) for match in found}
         for match in found:
             messages = [(site_of(message), message) for message in held.get(id(match), ())]

@@ -1,4 +1,6 @@
-"""Attributes that are ``None`` for good: what is written to them, and the code that tracing does not get to for it.
+"""What is ``None`` for good, and the code that tracing does not get to for it.
+
+Attributes are, by what is written to them, and arguments, by what the calls give.
 
 Anybody may set an attribute from outside of the files, so this only serves to leave findings out, never as a proof. It
 holds for ``None`` alone: that a buffer or a bias is not there is how a class says that it has none, while a number or a
@@ -14,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from graphmend.flow.interpreter import Facts
-from graphmend.flow.values import Kind, Value
+from graphmend.flow.values import NOTHING, Kind, Value
 from graphmend.model.module import Class
 from graphmend.model.scopes import walk_scope
 
@@ -37,8 +39,18 @@ class Absent:
 
     def facts(self, facts: Facts) -> Facts:
         """What is known of a function once attributes that are ``None`` for good decide its conditions."""
-        absent = frozenset(self._reads(facts))
-        return self.program.facts(facts.function, absent) if absent else facts
+        absent, arguments = frozenset(self._reads(facts)), frozenset(self._arguments(facts))
+        return self.program.facts(facts.function, absent, arguments) if absent or arguments else facts
+
+    def _arguments(self, facts: Facts) -> Iterator[str]:
+        """The parameters for which every call that tracing gets to gives ``None``, where it has to give something."""
+        function = facts.function
+        if function in self.program.entries:
+            return
+        values = self.program.state(function).parameters
+        for parameter in function.parameters:
+            if parameter.arg not in function.defaults and values.get(parameter.arg, NOTHING).kinds == Kind.NONE:
+                yield parameter.arg
 
     def _reads(self, facts: Facts) -> Iterator[int]:
         """The expressions that read such an attribute."""

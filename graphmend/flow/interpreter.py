@@ -514,7 +514,11 @@ class Interpreter:
 
     def _call(self, node: ast.Call, env: Environment) -> Value:
         callee = self.eval(node.func, env)
-        arguments = [self.eval(argument, env) for argument in node.args]
+        given = node.args
+        if self.calls_decorated(node):
+            # What all that is decorated alike is called with, mixed up, says nothing of one of them.
+            given = [each for each in given if not isinstance(each, ast.Starred)]
+        arguments = [self.eval(argument, env) for argument in given]
         keywords = [(keyword.arg, self.eval(keyword.value, env)) for keyword in node.keywords]
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             keywords.append((None, UNKNOWN))
@@ -522,6 +526,12 @@ class Interpreter:
         if isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING and arguments:
             self.grow(node.func, arguments, env)
         return result
+
+    def calls_decorated(self, node: ast.Call) -> bool:
+        """Whether a call in what a decorator returns is one of the function that was decorated."""
+        decorator = self.function.parent
+        given = decorator.first_argument if decorator is not None else ""
+        return isinstance(node.func, ast.Name) and node.func.id == given
 
     def grow(self, method: ast.Attribute, arguments: Sequence[Value], env: Environment) -> None:
         """Remember what ``list.append`` and the like put into a container."""

@@ -23,7 +23,18 @@ from graphmend.flow.launchers import Launchers
 from graphmend.flow.launches import Launch, Launches, launching_paths
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
-from graphmend.flow.values import UNKNOWN, ClassRef, ExternalName, Target, Value, instance, join, ordered, settled
+from graphmend.flow.values import (
+    ABSENT,
+    UNKNOWN,
+    ClassRef,
+    ExternalName,
+    Target,
+    Value,
+    instance,
+    join,
+    ordered,
+    settled,
+)
 from graphmend.model.index import Index
 from graphmend.model.module import Class, Function, Module
 from graphmend.regions.entries import Entry, entries, is_cut, is_module_class, is_runtime
@@ -218,18 +229,21 @@ class Program:
     def _initial(self, state: State) -> Environment:
         return {parameter.arg: state.parameters.get(parameter.arg, UNKNOWN) for parameter in state.function.parameters}
 
-    def facts(self, function: Function, absent: frozenset[int] = frozenset()) -> Facts:
+    def facts(
+        self, function: Function, absent: frozenset[int] = frozenset(), arguments: frozenset[str] = frozenset()
+    ) -> Facts:
         """Interpret a function once more and keep the value of each of its expressions.
 
         Args:
             function: the function.
             absent: attributes in it that tracing finds to be ``None``, by the identity of their nodes.
+            arguments: parameters that tracing finds to be ``None``.
         """
         state = self.state(function)
         facts = Facts(function, self.graph(function), absent=absent)
         self.active.append(function)
         try:
-            Interpreter(self, function, self._initial(state), facts).run(facts.graph)
+            Interpreter(self, function, self._initial(state) | dict.fromkeys(arguments, ABSENT), facts).run(facts.graph)
         finally:
             self.active.pop()
         return facts

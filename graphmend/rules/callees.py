@@ -23,6 +23,8 @@ _FACTS_OF = {
     "list": {"container", "holds-tensor"},
 }
 """The facts that hold of what has the methods of a class."""
+_NARROW = frozenset({"leaf-tensor", "computed-tensor", "numpy-unknown", "holds-tensor"})
+"""Facts that hold of some of those values only."""
 _NO_FACTS: frozenset[str] = frozenset()
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter"})
 
@@ -136,10 +138,9 @@ def certainty_of_call(
     value = facts.value(call.func)
     sure = len(taken) == len(called_by(value)) and not value.may(Kind.UNKNOWN) and not value.inferred
     certainty = Confidence.HIGH if sure else Confidence.MEDIUM
-    if match.methods and not match.functions and isinstance(call.func, ast.Attribute):
-        facts_of_owner = [each for each in match.receivers if "." not in each]
-        owns = holds(facts, call.func.value, facts_of_owner) if facts_of_owner else certainty
-        if owns is None:
+    narrow = [each for each in match.receivers if each in _NARROW]
+    if narrow and isinstance(call.func, ast.Attribute):
+        if len(narrow) == len(match.receivers) and holds(facts, call.func.value, narrow) is None:
             return None
     shift = 1 if all(isinstance(each, TensorMethod) for each in taken) else 0
     for argument in match.given:
@@ -152,7 +153,8 @@ def certainty_of_call(
         return None
     if any(_given(argument, facts, call, shift) for argument in match.unless):
         return None
-    return certainty if not match.twice else _given_twice(match, facts, call)
+    twice = _given_twice(match, facts, call) if match.twice else certainty
+    return None if twice is None else least(certainty, twice)
 
 
 def _given_twice(match: CallMatch, facts: Facts, call: ast.Call) -> Confidence | None:
@@ -177,6 +179,18 @@ def _integers(argument: Argument, program: Program, called: Sequence[Target]) ->
         for name in sorted(names)
         for parameter in program.torch.integers.get(name, ())
     ]
+
+
+def held_arguments(match: CallMatch, program: Program, facts: Facts, call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call for which what a rule asks of them holds."""
+    called = called_by(facts.value(call.func))
+    shift = 1 if all(isinstance(each, TensorMethod) for each in called) else 0
+    meant = [
+        each
+        for argument in match.given
+        for each in (_integers(argument, program, called) if argument.integers else [argument])
+    ]
+    return [node for each in meant for node in _nodes(each, call, shift) if holds(facts, node, each.facts) is not None]
 
 
 def _nodes(argument: Argument, call: ast.Call, shift: int) -> list[ast.expr]:

@@ -20,7 +20,6 @@ _KINDS = {
     "static": Kind.STATIC,
     "module": Kind.OBJECT,
     "none": Kind.NONE,
-    "container": Kind.CONTAINER,
 }
 
 
@@ -99,6 +98,11 @@ def _holds_tensors(value: Value, node: ast.expr, of: Test = _is_tensor) -> Confi
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
 
 
+def _is_container(value: Value, _: ast.expr) -> Confidence | None:
+    certainty = is_of(value, Kind.CONTAINER)
+    return Confidence.LOW if certainty is not None and value.may(Kind.OBJECT) else certainty
+
+
 def _is_sequence(value: Value, _: ast.expr) -> Confidence | None:
     return None if value.is_keyed else is_of(value, Kind.CONTAINER)
 
@@ -130,6 +134,7 @@ _SPECIAL: Mapping[str, Test] = {
     "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
     "holds-computed": lambda value, node: _holds_tensors(value, node, _is_computed),
+    "container": _is_container,
     "sequence": _is_sequence,
     "text": _is_text,
     "false": _is_false,
