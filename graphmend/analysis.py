@@ -31,13 +31,13 @@ from graphmend.flow.chains import Chains
 from graphmend.flow.impact import impact_of, parents_of
 from graphmend.flow.launches import Launch
 from graphmend.flow.order import runs_before
-from graphmend.flow.program import Program
+from graphmend.flow.program import Program, Watched
 from graphmend.model.index import Index
 from graphmend.model.module import Function, Module
 from graphmend.model.scopes import walk_scope
 from graphmend.regions.heirs import base_words
 from graphmend.rules.inputs import is_known_behind
-from graphmend.rules.matcher import Match, Matcher
+from graphmend.rules.matcher import Match, Matcher, functions_given_data
 from graphmend.rules.model import AttributeMatch, BranchMatch, CallMatch, ContextMatch, Rule
 from graphmend.rules.select import ignored_codes
 
@@ -83,7 +83,8 @@ class Analysis:
         self.index = index
         self.config = config
         self.matcher = Matcher(rules, observers)
-        self.program = Program(index, _classes((*rules, *observers)), _attributes(rules))
+        watched = Watched(_attributes(rules, "read"), _attributes(rules, "write"), functions_given_data(rules))
+        self.program = Program(index, _classes((*rules, *observers)), watched)
         self.everywhere = any(rule.region.value == "anywhere" for rule in rules)
         self._functions: dict[str, list[Function]] = {}
         self._asked = 0
@@ -453,9 +454,10 @@ def _classes(rules: Iterable[Rule]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _attributes(rules: Iterable[Rule]) -> frozenset[str]:
-    """The attributes whose use rules report."""
-    return frozenset(name for rule in rules if isinstance(rule.match, AttributeMatch) for name in rule.match.names)
+def _attributes(rules: Iterable[Rule], access: str) -> frozenset[str]:
+    """The attributes that rules report where they are read, or written."""
+    matches = (rule.match for rule in rules if isinstance(rule.match, AttributeMatch))
+    return frozenset(name for match in matches if access in match.access for name in match.names)
 
 
 def crash(path: str, stage: str, error: Exception) -> FileError:

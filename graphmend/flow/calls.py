@@ -84,20 +84,37 @@ class Calls:
             case Class():
                 return self._construct(each, arguments, keywords, line, caller)
             case ExternalName(name=name):
-                self._note_numbers(name.rpartition(".")[2], arguments, keywords, caller)
+                if name.startswith("torch."):
+                    self._note_numbers(name.rpartition(".")[2], arguments, keywords, caller, 0)
+                elif self.program.watched.takes(name) and any(
+                    _holds_data(value) for value in (*arguments, *(value for _, value in keywords))
+                ):
+                    self.program.tests_data.add(caller)
                 return self.program.library.call_function(name, arguments, keywords, node, interpreter)
             case TensorMethod(name=name, receiver=receiver):
-                self._note_numbers(name, arguments, keywords, caller)
+                self._note_numbers(name, arguments, keywords, caller, 1)
                 return self.program.library.call_tensor_method(name, receiver, arguments, keywords)
             case ObjectMethod():
                 return self.program.library.call_object_method(each, arguments, keywords, node, interpreter)
         return UNKNOWN
 
-    def _note_numbers(self, name: str, arguments: list[Value], keywords: Keywords, caller: Function) -> None:
-        """Note where an operation that takes whole numbers may be given some that depend on data."""
-        if name in self.torch.integers:
-            for value in (*arguments, *(value for _, value in keywords)):
-                if value.depends_on_data or (value.element is not None and value.element.depends_on_data):
+    def _note_numbers(
+        self, name: str, arguments: list[Value], keywords: Keywords, caller: Function, before: int
+    ) -> None:
+        """Note where an operation that takes whole numbers may be given some that depend on data.
+
+        Args:
+            name: the operation.
+            arguments: the positional arguments.
+            keywords: the keyword arguments.
+            caller: the function that holds the call.
+            before: how many arguments stand in front: 1 for the receiver of a method.
+        """
+        for parameter in self.torch.integers.get(name, ()):
+            first = parameter.position - before
+            given = arguments[first : None if parameter.onwards else first + 1] if first >= 0 else []
+            for value in (*given, *(value for key, value in keywords if key == parameter.name)):
+                if _holds_data(value):
                     self.program.tests_data.add(caller)
 
     def _call_object(
@@ -256,3 +273,8 @@ class Calls:
             if declared.only(_NUMBERS | Kind.NONE) and values[name].may(_NUMBERS) and values[name].may(Kind.TENSOR):
                 values[name] = values[name].guess()  # one of the values of a dictionary, say, and hardly a tensor
         return values
+
+
+def _holds_data(value: Value) -> bool:
+    """Whether a value, or what it holds, may depend on data."""
+    return value.depends_on_data or (value.element is not None and value.element.depends_on_data)

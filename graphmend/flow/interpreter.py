@@ -37,7 +37,7 @@ from graphmend.flow.values import (
     shallow,
     target,
 )
-from graphmend.flow.wording import is_called_a_configuration
+from graphmend.flow.wording import is_called_a_configuration, is_called_a_mask
 from graphmend.model.module import Code, Function
 from graphmend.model.tree import walk
 
@@ -286,7 +286,7 @@ class Interpreter:
                 if self.recording and self.facts is not None:
                     self.facts.values[id(node)] = value
             case ast.Attribute(value=owner, attr=attr):
-                if attr in self.program.watched:
+                if attr in self.program.watched.writes:
                     self.watch(node)
                 holder = self.eval(owner, env)
                 self.program.heap.write(holder, attr, value)
@@ -424,7 +424,7 @@ class Interpreter:
         return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
     def _attribute(self, node: ast.Attribute, env: Environment) -> Value:
-        if node.attr in self.program.watched:
+        if node.attr in self.program.watched.reads:
             self.watch(node)
         if self.dotted and (self.facts is None or id(node) not in self.facts.absent):
             key = path_of(node)
@@ -449,7 +449,10 @@ class Interpreter:
     def index(self, node: ast.expr, env: Environment) -> Value:
         """The value of an index; tensors and numbers that were read are noted."""
         value = self.eval(node, env)
-        if value.depends_on_data or (value.element is not None and value.element.depends_on_data):
+        parts = [(node, value)]
+        if isinstance(node, ast.Tuple) and value.items is not None:
+            parts = list(zip(node.elts, value.items))
+        if any(_may_be_read(part, each) for part, each in parts):
             self.program.tests_data.add(self.function)
         return value
 
@@ -641,6 +644,13 @@ class Interpreter:
             value = element(value)
         self.yields = join(self.yields, value)
         return UNKNOWN
+
+
+def _may_be_read(node: ast.expr, index: Value) -> bool:
+    """Whether an index, or a bound of a slice, may be a mask or a number that is read."""
+    if not index.depends_on_data:
+        return False
+    return not index.is_tensor or index.dtype == "bool" or index.single or not index.dtype and is_called_a_mask(node)
 
 
 def _none_test(test: ast.expr) -> tuple[str, bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from graphmend.flow.annotations import Annotations
@@ -43,13 +44,36 @@ from graphmend.signatures import python, torch
 Analysis = TypeVar("Analysis")
 
 
+@dataclass(frozen=True)
+class Watched:
+    """What rules look for, so that only the functions are looked through that may hold it.
+
+    Args:
+        reads: attributes, where they are read.
+        writes: attributes, where they are written.
+        functions: functions outside of torch, where they are given something that depends on data; ``module.*`` stands
+            for each of a module.
+    """
+
+    reads: frozenset[str] = frozenset()
+    writes: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+    def takes(self, name: str) -> bool:
+        """Whether a function is one of those."""
+        return name in self.functions or f"{name.rpartition('.')[0]}.*" in self.functions
+
+
+NOTHING_WATCHED = Watched()
+
+
 class Program:
     """The functions reached from the entries of some files.
 
     Args:
         index: the package index through which other files are found.
         classes: qualified names of classes outside the linted files whose instances are to be told from other values.
-        watched: attributes whose use is to be noted.
+        watched: what is to be noted of functions while they are interpreted.
         outside: whether it is the program that runs outside of every region, and launches what is compiled.
     """
 
@@ -57,7 +81,7 @@ class Program:
         self,
         index: Index,
         classes: frozenset[str] = frozenset(),
-        watched: frozenset[str] = frozenset(),
+        watched: Watched = NOTHING_WATCHED,
         *,
         outside: bool = False,
     ) -> None:

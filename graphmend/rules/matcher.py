@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmend.findings import Confidence
@@ -27,12 +28,21 @@ from graphmend.rules.model import (
     StatementMatch,
     SubscriptMatch,
 )
-from graphmend.rules.pattern import parse_pattern
+from graphmend.rules.pattern import Pattern, parse_pattern
 from graphmend.rules.structure import match_pattern
 
+_ON_DATA = frozenset(
+    {
+        *("tensor", "computed-tensor", "boolean-tensor", "holds-tensor", "data", "drawn-number"),
+        *("numpy-number", "numpy-unknown"),
+    }
+)
 _ALWAYS_THERE = sys.stdlib_module_names | {"torch", "numpy"}
-_WORDS = {"class": "class ", "guarded-import": "except"}
-"""Words without which there is no such statement."""
+_WORDS = {
+    "class": re.compile(r"^[ \t]+class[ \t]", re.MULTILINE),
+    "guarded-import": re.compile(r"\btry\b(?s:.)*\bimport\b(?s:.)*\bexcept\b"),
+}
+"""Finds the texts in which there may be such a statement."""
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
@@ -70,8 +80,9 @@ class Matcher:
     def __init__(self, rules: Sequence[Rule], observers: Sequence[Rule]) -> None:
         self.branches = [(rule, rule.match) for rule in rules if isinstance(rule.match, BranchMatch)]
         calls = [(rule, rule.match) for rule in rules if isinstance(rule.match, CallMatch)]
-        # Rules about numbers are about every operation of torch; what they report is noted in another way.
-        noted = [pair for pair in calls if not any(each.integers for each in pair[1].given)]
+        # Rules about arguments that depend on data are about calls that stand everywhere; those that are given such
+        # arguments are noted in another way.
+        noted = [pair for pair in calls if not _is_noted_by_data(pair[1])]
         self._of_numbers = len(noted) < len(calls)
         self.calls, self._noted_calls = CallRules(calls), CallRules(noted)
         self.attributes = [(rule, rule.match) for rule in rules if isinstance(rule.match, AttributeMatch)]
@@ -98,9 +109,18 @@ class Matcher:
         if not self.patterns and not self.statements:
             return False
         text = function.text
-        return any(all(word in text for word in pattern.words) for _, _, pattern in self.patterns) or any(
-            _WORDS[kind] in text for _, match in self.statements for kind in match.kinds
+        return bool(self._patterns_for(function, text)) or any(
+            _WORDS[kind].search(text) for _, match in self.statements for kind in match.kinds
         )
+
+    def _patterns_for(self, function: Function, text: str) -> list[tuple[Rule, PatternMatch, Pattern]]:
+        """The patterns that may match in a function, by its text and that of its file."""
+        whole = function.module.source.text
+        return [
+            each
+            for each in self.patterns
+            if all(word in text for word in each[2].words) and all(word in whole for word in each[2].imported)
+        ]
 
     def _may_call(self, program: Program, called: Target) -> bool:
         key = called if isinstance(called, ExternalName) else None  # the others are many, and asked about once
@@ -119,10 +139,12 @@ class Matcher:
         """All matches in one function, in the order of the source; each statement once a rule."""
         found: list[Match] = []
         tested = tested_parts(facts.function)
+        patterns = self._patterns_for(facts.function, facts.function.text) if self.patterns else []
         for statement, node in _places(facts.function):
             if id(node) not in facts.values and id(node) not in facts.reached and not isinstance(node, ast.Try):
                 continue
             found += self._at(program, facts, statement, node, tested)
+            found += self._patterns(facts, statement, node, patterns) if patterns else ()
         return sorted(found, key=lambda match: (match.node.lineno, match.node.col_offset, match.rule.code))
 
     def _at(
@@ -139,7 +161,15 @@ class Matcher:
             yield from self._attribute(facts, statement, node, "read")
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from self._subscript(facts, statement, node, "read")
-        for rule, pattern_match, pattern in self.patterns:
+
+    def _patterns(
+        self,
+        facts: Facts,
+        statement: ast.stmt,
+        node: ast.AST,
+        patterns: Sequence[tuple[Rule, PatternMatch, Pattern]],
+    ) -> Iterator[Match]:
+        for rule, pattern_match, pattern in patterns:
             captures = match_pattern(pattern, node, facts)
             if captures is not None and isinstance(node, (ast.expr, ast.stmt)):
                 certainty = _facts_hold(pattern_match, captures, facts)
@@ -287,6 +317,20 @@ class Matcher:
                 sure = names <= match.managers and not value.may(Kind.UNKNOWN)
                 certainty = Confidence.HIGH if sure else Confidence.MEDIUM
                 yield Match(rule, manager, statement, certainty, ast.unparse(made or manager), gb=rule.gb)
+
+
+def _is_noted_by_data(match: CallMatch) -> bool:
+    """Whether functions that call what a rule is about, with what it asks for, are in ``tests_data``."""
+    if any(each.integers for each in match.given):
+        return True
+    on_data = any(_ON_DATA.issuperset(argument.facts) for argument in match.given)
+    return on_data and not match.methods and not any(name.startswith("torch.") for name in match.functions)
+
+
+def functions_given_data(rules: Iterable[Rule]) -> frozenset[str]:
+    """The functions that rules report where they are given something that depends on data."""
+    matches = [rule.match for rule in rules if isinstance(rule.match, CallMatch)]
+    return frozenset(name for match in matches if _is_noted_by_data(match) for name in match.functions)
 
 
 def _catches_import_errors(statement: ast.Try) -> bool:

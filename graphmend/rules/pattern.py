@@ -34,11 +34,13 @@ class Pattern:
         node: one expression or one statement.
         metavariables: those that occur in it.
         words: texts that code of this shape contains, whatever its names are bound to.
+        imported: names that a file with such code contains, be it only where it imports them under another name.
     """
 
     node: ast.expr | ast.stmt
     metavariables: frozenset[str]
     words: frozenset[str]
+    imported: frozenset[str]
 
 
 class PatternError(ValueError):
@@ -79,7 +81,19 @@ def parse_pattern(text: str) -> Pattern:
     _decode_strings(tree)
     names = _collect(tree)
     node = tree.body[0]
-    return Pattern(node.value if isinstance(node, ast.Expr) else node, names, frozenset(_words(tree)))
+    words, imported = frozenset(_words(tree)), frozenset(_imported(tree))
+    return Pattern(node.value if isinstance(node, ast.Expr) else node, names, words, imported)
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    """The last parts of qualified names."""
+    for node in walk(tree):
+        if isinstance(node, ast.Attribute):
+            root: ast.AST = node
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if isinstance(root, ast.Name) and metavariable(root.id) is None:
+                yield node.attr
 
 
 def _words(tree: ast.AST) -> Iterator[str]:
