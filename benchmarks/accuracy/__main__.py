@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.accuracy import table
 from benchmarks.accuracy.alone import AloneResult, judge_alone
-from benchmarks.accuracy.linting import Finding, LintError, lint
+from benchmarks.accuracy.linting import ROOT, Finding, LintError, lint
 from benchmarks.accuracy.packages import (
     PackageError,
     PackageResult,
@@ -40,7 +40,9 @@ def parse(arguments: Sequence[str] | None, known: Sequence[Truth]) -> argparse.N
     parser.add_argument("--alone", action="store_true", help="also lint each file of a package with a break by itself")
     parser.add_argument("--json", type=Path, help="write everything that was found to this file")
     parser.add_argument(
-        "--write-readme", action="store_true", help="write the figures to the README beside this program"
+        "--write-readme",
+        action="store_true",
+        help="write the figures to this program's README and the project's",
     )
     for truth in known:
         parser.add_argument(
@@ -161,6 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(json.dumps(table.as_json(results), indent=1), encoding="utf-8")
     if options.write_readme:
         README.write_text(table.readme(results), encoding="utf-8")
+        front = ROOT / "README.md"
+        front.write_text(table.into_front_page(front.read_text(encoding="utf-8"), results), encoding="utf-8")
     return 1 if results.failures else 0
 
 

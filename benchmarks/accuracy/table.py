@@ -70,9 +70,14 @@ def rows(results: Results) -> list[tuple[str, ...]]:
 
 
 def markdown(results: Results) -> str:
-    """The table of the figures."""
-    lines = [HEADER, tuple("---" for _ in HEADER), *rows(results)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+    """The figures as a Markdown table."""
+    return as_table(rows(results))
+
+
+def as_table(figures: Iterable[tuple[str, ...]]) -> str:
+    """Some lines of figures as a Markdown table."""
+    lines = [HEADER, tuple("---" for _ in HEADER), *figures]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _section(title: str, lines: Iterable[object]) -> str:
@@ -215,3 +220,11 @@ def readme(results: Results) -> str:
         raising=len(variants.apart),
         left=_left(variants),
     )
+
+
+def into_front_page(page: str, results: Results) -> str:
+    """The README of the project with the figures between their marks."""
+    start, end = "<!-- accuracy -->\n", "<!-- end of accuracy -->"
+    before, _, rest = page.partition(start)
+    figures = [row for row in rows(results) if "one file at a time" not in row[0]]
+    return before + start + as_table(figures) + end + rest.partition(end)[2]
