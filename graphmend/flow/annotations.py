@@ -126,6 +126,10 @@ class Annotations:
                         return True
                 case ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str())) if owner == name:
                     return True
+                case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[holder]):
+                    # A key and what it is looked up in; the first argument of a module is what it computes with.
+                    if name != function.first_argument and any(_is_name(each, name) for each in (left, holder)):
+                        return not (isinstance(left, ast.Constant) and isinstance(left.value, (int, float)))
         return False
 
     def value(self, node: ast.expr, module: Module) -> Value:
@@ -291,6 +295,10 @@ def _is_flag(function: Function, name: str) -> bool:
         if any(_asks(each, name) for each in asked):
             return True
     return False
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _asks(test: ast.expr, name: str) -> bool:

@@ -108,7 +108,7 @@ class Frames:
         return found
 
     def _facts_for(self, function: Function, parameters: dict[str, Value]) -> Facts:
-        facts = Facts(function, self.program.graph(function))
+        facts = Facts(function, self.program.graph(function), is_module=self.program.is_module)
         Interpreter(self.program, function, parameters, facts).run(facts.graph)
         return facts
 

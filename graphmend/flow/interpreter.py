@@ -23,6 +23,7 @@ from graphmend.flow.values import (
     SIZE,
     STATIC,
     UNKNOWN,
+    ClassRef,
     ExternalName,
     Kind,
     ObjectMethod,
@@ -62,6 +63,8 @@ class Facts:
     """Nodes made on the way, kept alive because ``values`` goes by identity."""
     absent: frozenset[int] = frozenset()
     """Attributes that tracing finds to be ``None``, by the identity of their nodes."""
+    is_module: Callable[[ClassRef], bool] = lambda _: False
+    """Whether the instances of a class are ``torch.nn.Module`` objects."""
 
     def value(self, node: ast.AST) -> Value:
         """The value of an expression; ``NOTHING`` if tracing does not reach it."""

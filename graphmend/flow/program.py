@@ -264,7 +264,7 @@ class Program:
             arguments: parameters that tracing finds to be ``None``.
         """
         state = self.state(function)
-        facts = Facts(function, self.graph(function), absent=absent)
+        facts = Facts(function, self.graph(function), absent=absent, is_module=self.is_module)
         self.active.append(function)
         try:
             Interpreter(self, function, self._initial(state) | dict.fromkeys(arguments, ABSENT), facts).run(facts.graph)

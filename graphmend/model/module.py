@@ -64,7 +64,7 @@ class Function:
     @property
     def text(self) -> str:
         """The source of the function."""
-        return self.module.source.segment(self.node) if hasattr(self.node, "end_lineno") else self.module.source.text
+        return self.module.source.segment(self.node)
 
     @cached_property
     def parameters(self) -> list[ast.arg]:
@@ -119,6 +119,11 @@ class Function:
 
 class Code(Function):
     """The statements of a module or of a class body, which run when the module is imported."""
+
+    @property
+    def text(self) -> str:
+        """The source of the file."""
+        return self.module.source.text
 
     @cached_property
     def locals(self) -> set[str]:

@@ -18,7 +18,6 @@ _KINDS = {
     "data": Kind.TENSOR | Kind.SCALAR | Kind.NUMPY,
     "size": Kind.SIZE,
     "static": Kind.STATIC,
-    "module": Kind.OBJECT,
     "none": Kind.NONE,
 }
 
@@ -26,7 +25,11 @@ _KINDS = {
 def holds(facts: Facts, node: ast.expr, wanted: Iterable[str]) -> Confidence | None:
     """How certain it is that one of some facts holds of an expression; ``None`` if nothing says that one does."""
     value = facts.value(node)
-    return surest(_holds(value, fact, node) for fact in wanted)
+    return surest(_is_module(facts, value) if fact == "module" else _holds(value, fact, node) for fact in wanted)
+
+
+def _is_module(facts: Facts, value: Value) -> Confidence | None:
+    return is_of(value, Kind.OBJECT) if any(map(facts.is_module, value.classes)) else None
 
 
 def surest(certainties: Iterable[Confidence | None]) -> Confidence | None:
@@ -142,5 +145,5 @@ _SPECIAL: Mapping[str, Test] = {
     "numpy-unknown": _is_unknown_number,
 }
 
-FACTS = (*_KINDS, *_SPECIAL)
+FACTS = (*_KINDS, *_SPECIAL, "module")
 """The names of all facts."""
