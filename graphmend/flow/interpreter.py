@@ -39,6 +39,7 @@ from graphmend.flow.values import (
     target,
 )
 from graphmend.flow.wording import is_called_a_configuration, is_called_a_mask
+from graphmend.model.index import External
 from graphmend.model.module import Code, Function
 from graphmend.model.tree import walk
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
 _ROUNDS = 40
+_NAMED_TUPLE = "typing.NamedTuple"
 _ADDING = frozenset({"append", "add", "appendleft", "insert", "setdefault"})
 _GROWING = _ADDING | {"extend", "update"}
 
@@ -312,11 +314,18 @@ class Interpreter:
     def unpack(self, elements: Sequence[ast.expr], value: Value, env: Environment) -> None:
         """Bind the names of a tuple target."""
         starred = any(isinstance(each, ast.Starred) for each in elements)
-        items = value.items
+        items = value.items if value.items is not None else self.fields(value)
         if items is None or starred or len(items) != len(elements):
             items = (element(value),) * len(elements)
         for each, item in zip(elements, items):
             self.assign(each, item, env)
+
+    def fields(self, value: Value) -> tuple[Value, ...] | None:
+        """What unpacking a named tuple gives; ``None`` for anything else."""
+        cls = next(iter(value.classes), None) if value.only(Kind.OBJECT) and len(value.classes) == 1 else None
+        if not isinstance(cls, Class) or External(_NAMED_TUPLE) not in self.program.index.mro(cls):
+            return None
+        return tuple(self.program.heap.read(value, name, cls.node.lineno, self) for name in cls.annotations)
 
     def narrow(self, test: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of a condition."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from torch.nn import functional
 
 from benchmarks.signatures import __main__ as script
-from benchmarks.signatures import behaviours, check, missing
+from benchmarks.signatures import behaviours, check, integers, missing
 from benchmarks.signatures.calls import quiet
 from graphmend.signatures import Signature
 from graphmend.signatures import torch as tables
@@ -234,3 +235,8 @@ def test_functions_that_share_a_name() -> None:
     assert TABLES.function("torch.linalg.cond") is not None
     assert TABLES.method("fft") is None
     assert TABLES.function("torch.fft.fft") is not None
+
+
+def test_the_parameters_that_are_whole_numbers_are_those_of_the_installed_torch() -> None:
+    text = (Path(integers.__file__).parents[2] / "graphmend" / "signatures" / "integers.yaml").read_text("utf-8")
+    assert text == integers.as_yaml()
