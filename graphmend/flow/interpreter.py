@@ -40,7 +40,7 @@ from graphmend.flow.values import (
 )
 from graphmend.flow.wording import is_called_a_configuration, is_called_a_mask
 from graphmend.model.index import External
-from graphmend.model.module import Code, Function
+from graphmend.model.module import Class, Code, Function
 from graphmend.model.tree import walk
 
 if TYPE_CHECKING:
