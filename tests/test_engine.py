@@ -250,7 +250,7 @@ class Other(Base):
     )
     (package / "model.py").write_text(code)
     report = lint("pkg", fix=True)
-    assert [finding.rule for finding in report.findings] == ["GM101"]
+    assert [finding.rule for finding in report.findings] == ["GM101", "GM502"]
     text = (package / "model.py").read_text().splitlines()
     finding = report.findings[0]
     assert text[finding.range.line - 1].strip() == "if (y > 0).any():"

@@ -430,7 +430,9 @@ SILENT = {
 
 @pytest.mark.parametrize("name", SILENT)
 def test_what_is_not_compiled(name: str, tmp_path: Path) -> None:
-    assert chains(lint(write(tmp_path, module=STEP + SILENT[name]))) == []
+    # That a disabled function is called is a finding of the caller's, and no region.
+    findings = [finding for finding in lint(write(tmp_path, module=STEP + SILENT[name])) if finding.rule != "GM802"]
+    assert chains(findings) == []
 
 
 def test_modules_count_unless_only_what_is_compiled_is_asked_for(tmp_path: Path) -> None:
