@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from graphmend.flow.values import (
     join_all,
     sequence,
 )
+from graphmend.flow.wording import is_called_a_number
 from graphmend.model.index import External, ModuleValue
 from graphmend.model.module import Class, Function, Module
 from graphmend.model.scopes import walk_scope
@@ -53,6 +54,10 @@ _SEQUENCES = frozenset(
     {"List", "list", "Sequence", "Iterable", "Set", "set", "FrozenSet", "frozenset", "Collection", "Iterator"}
 )
 _MAPPINGS = frozenset({"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"})
+_OF_SIZES = frozenset(
+    {"view", "reshape", "expand", "repeat", "transpose", "permute", "zeros", "ones", "rand", "randn", "empty"}
+)
+"""Operations whose first argument, as a method or a function, is a size."""
 _WRAPPERS = frozenset({"Annotated", "Final", "ClassVar", "Required"})
 
 
@@ -116,6 +121,8 @@ class Annotations:
 
     def _used_otherwise(self, function: Function, name: str) -> bool:
         """Whether a parameter without annotation or default is used in a way that tensors are not."""
+        if name != function.first_argument and (is_called_a_number(name) or self._used_as_number(function, name)):
+            return True
         for node in walk_scope(function.body):
             match node:
                 case ast.Call(func=ast.Name(id=called)) if called == name:
@@ -131,6 +138,40 @@ class Annotations:
                     if name != function.first_argument and any(_is_name(each, name) for each in (left, holder)):
                         return not (isinstance(left, ast.Constant) and isinstance(left.value, (int, float)))
         return False
+
+    def _used_as_number(self, function: Function, name: str) -> bool:
+        """Whether a parameter is used where whole numbers, or tuples of such, are."""
+        for node in walk_scope(function.body):
+            match node:
+                case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
+                    used = [left, right]
+                case ast.Assign(targets=[ast.Tuple()], value=value):
+                    used = [value]
+                case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
+                    pairs = any(isinstance(each, ast.Tuple) for each in _targets(target))
+                    inside = iterable.args if isinstance(iterable, ast.Call) else []  # enumerate, zip
+                    used = [iterable, *inside] if pairs else []
+                case ast.Slice(lower=lower, upper=upper, step=step):
+                    used = [each for each in (lower, upper, step) if each is not None]
+                case ast.Call():
+                    used = list(self._whole_numbers(node))
+                case _:
+                    continue
+            if any(_is_name(each, name) for each in used):
+                return True
+        return False
+
+    def _whole_numbers(self, call: ast.Call) -> Iterator[ast.expr]:
+        """The arguments of a call that torch, going by the name of the function, takes as whole numbers."""
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if isinstance(call.func, ast.Name) and call.func.id == "range":
+            yield from call.args
+        for parameter in self.torch.integers.get(called, ()):
+            # Whether the receiver is a tensor or a module of torch is not looked for: a number at either place is one.
+            yield from call.args[max(parameter.position, 1) : None if parameter.onwards else parameter.position + 1]
+            if parameter.onwards:
+                yield from call.args[:1] if called in _OF_SIZES else ()
+            yield from (keyword.value for keyword in call.keywords if keyword.arg == parameter.name)
 
     def value(self, node: ast.expr, module: Module) -> Value:
         """What a type annotation says of a value; everything it says is inferred."""
@@ -278,8 +319,7 @@ def _is_flag(function: Function, name: str) -> bool:
 
     Not the first one: what a module is given to compute with is a tensor.
     """
-    if name == function.first_argument:
-        return False
+    first = name == function.first_argument
     for node in walk_scope(function.body):
         match node:
             case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
@@ -292,9 +332,15 @@ def _is_flag(function: Function, name: str) -> bool:
                 return True
             case _:
                 continue
-        if any(_asks(each, name) for each in asked):
+        # Its bare truth is asked of a list, a dict or a flag: that of a tensor fails if it has several elements.
+        if any(_is_name(each, name) if first else _asks(each, name) for each in asked):
             return True
     return False
+
+
+def _targets(target: ast.expr) -> list[ast.expr]:
+    """A loop's target, and its parts."""
+    return [target, *(target.elts if isinstance(target, ast.Tuple) else [])]
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

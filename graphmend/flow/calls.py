@@ -49,6 +49,8 @@ class Calls:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.torch = torch()
+        self.of_modules: dict[Function, Environment] = {}
+        """What code outside of regions gives to modules, by their ``forward``."""
 
     def call(
         self, callee: Value, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
@@ -141,7 +143,13 @@ class Calls:
                 return arguments[0]
             return TENSOR if self.program.torch.is_module_class(cls.name) else UNKNOWN
         if self.program.launches is not None and self.program.is_module(cls):
-            return TENSOR_GUESS  # what modules compute does not matter outside of regions
+            # What modules compute does not matter outside of regions; what they are given does.
+            forward = self.program.index.method(cls, "forward")
+            if forward is not None:
+                known = self.of_modules.setdefault(forward, {})
+                for name, value in self._match(forward, receiver, arguments, keywords).items():
+                    known[name] = join(known.get(name, NOTHING), settled(value))
+            return TENSOR_GUESS
         for name in ("forward",) if self.program.is_module(cls) else ("__call__",):
             method = self.program.index.method(cls, name)
             if method is not None:

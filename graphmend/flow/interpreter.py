@@ -32,6 +32,7 @@ from graphmend.flow.values import (
     container,
     dictionary,
     element,
+    held,
     join,
     join_all,
     sequence,
@@ -480,7 +481,7 @@ class Interpreter:
             elif isinstance(position, int) and holder.items and -len(holder.items) <= position < len(holder.items):
                 results.append(holder.items[position])
             else:
-                results.append(element(replace(holder, kinds=Kind.CONTAINER)))
+                results.append(held(replace(holder, kinds=Kind.CONTAINER)))
         if holder.may(Kind.SIZE) and not holder.may(Kind.CONTAINER):
             results.append(SIZE)
         if holder.may(Kind.STATIC):

@@ -28,6 +28,7 @@ from graphmend.flow.values import (
     container,
     dictionary,
     element,
+    held,
     instance,
     join_all,
     sequence,
@@ -117,7 +118,7 @@ class Library:
             return UNKNOWN if data else STATIC
         if name in self.python.numpy_plain:
             return STATIC
-        known = all(value.fixed or not value.depends_on_data for value in arguments) and not data
+        known = all(value.fixed or not value.depends_on_data for value in arguments)
         read = [value for value in arguments if value.depends_on_data]
         inferred = bool(read) and all(value.inferred for value in read)
         return Value(Kind.NUMPY, inferred, fixed=known and name in self.python.numpy_elementwise)
@@ -146,7 +147,9 @@ class Library:
         if name in self.python.reads:
             if first.only(Kind.DRAWN):
                 return DRAWN
-            if first.depends_on_data and not first.fixed:
+            if first.fixed:
+                return STATIC
+            if first.depends_on_data:
                 return replace(SCALAR, inferred=first.inferred)
             is_number = not first.may(Kind.UNKNOWN | Kind.OBJECT) and not isinstance(first.constant, str)
             return first if first.kinds and is_number else STATIC
@@ -252,6 +255,8 @@ class Library:
                 if len(arguments) > 1 and isinstance(arguments[0].constant, str):
                     value = arguments[1]
                     stored = replace(value, leaf=True) if value.may(Kind.TENSOR) else value
+                    if name == "register_buffer" and not value.may(Kind.TENSOR) and not value.only(Kind.NONE):
+                        stored = _BUFFER  # whatever is handed on, a buffer is a tensor or None
                     self.program.heap.write(receiver, arguments[0].constant, stored)
                 return NONE
             case "items":
@@ -274,8 +279,11 @@ class Library:
         return UNKNOWN
 
 
+_BUFFER = Value(Kind.TENSOR | Kind.NONE, inferred=True, leaf=True)
+
+
 def _container_method(name: str, receiver: Value, arguments: list[Value]) -> Value:
-    each = element(receiver)
+    each = held(receiver)
     match name:
         case "items":
             return container(sequence((STATIC, each)))

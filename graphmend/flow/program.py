@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from graphmend.flow.annotations import Annotations
@@ -26,9 +26,11 @@ from graphmend.flow.library import Library
 from graphmend.flow.state import State
 from graphmend.flow.values import (
     ABSENT,
+    NOTHING,
     UNKNOWN,
     ClassRef,
     ExternalName,
+    Kind,
     Target,
     Value,
     instance,
@@ -130,12 +132,28 @@ class Program:
         outer.bindings.stand_ins = self.bindings.stand_ins
         try:
             found = Launchers(outer, outer.launches).find(modules) if outer.launches is not None else []
+            found = [replace(launch, given=outer.arguments_of(launch)) for launch in found]
             for function, state in outer.states.items():
                 if state.closure:
                     self.enclosing[function] = state.closure
         finally:
             outer.close()
         return found
+
+    def arguments_of(self, launch: Launch) -> Mapping[str, Value]:
+        """What is bound beforehand of the parameters of a launched function, and what else the calls in sight give.
+
+        Calls that are not in sight may give something else, so that it is inferred; and what is declared says more.
+        """
+        function = launch.function
+        seen = self.state(function).parameters if launch.cls is None else self.calls.of_modules.get(function, {})
+        given = dict(launch.given)
+        for parameter in function.parameters:
+            value = seen.get(parameter.arg, NOTHING)
+            plain = parameter.annotation is None and parameter.arg not in function.defaults
+            if plain and value.kinds and not value.may(Kind.UNKNOWN | Kind.OBJECT | Kind.CALLABLE):
+                given.setdefault(parameter.arg, replace(settled(value), inferred=True, leaf=value.may(Kind.TENSOR)))
+        return given
 
     def follows_making(self, cls: Class) -> bool:
         """Whether it matters what a module is made of: where it launches what it is given."""

@@ -363,7 +363,12 @@ def settled(value: Value) -> Value:
 
 
 def element(value: Value) -> Value:
-    """What iterating over a value gives."""
+    """What iterating over a value gives; of a dict the keys."""
+    return STATIC if value.is_keyed else held(value)
+
+
+def held(value: Value) -> Value:
+    """What a value holds: the elements of a list, and the values of a dict."""
     results: list[Value] = []
     if value.may(Kind.CONTAINER) or value.element is not None:
         results.append(value.element if value.element is not None and value.element.kinds else UNKNOWN)

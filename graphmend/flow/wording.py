@@ -13,6 +13,15 @@ _LAST_WORD = re.compile(r"(?:^|_)(?:masks?|valid|invalid|active|inactive)(?:_?\d
 
 _CONFIGURATION = re.compile(r"(?:^|_)(?:config|cfg|configuration|hparams|hyperparameters)$", re.IGNORECASE)
 
+_NUMBER = re.compile(
+    r"(?:h|w|hw|height|width|depth|dims?|axis|axes|size|stride|(?:num|n)_\w+|\w+_(?:sizes?|dims?|len|length|heads|count))"
+)
+
+
+def is_called_a_number(name: str) -> bool:
+    """Whether a parameter is called like the sizes, dimensions and counts that a function is given as plain numbers."""
+    return _NUMBER.fullmatch(name) is not None
+
 
 def is_called_a_configuration(node: ast.expr) -> bool:
     """Whether an expression is called a configuration by the last word of its name."""

@@ -95,7 +95,7 @@ def _is_position(value: Value, _: ast.expr) -> Confidence | None:
 
 
 def _holds_tensors(value: Value, node: ast.expr, of: Test = _is_tensor) -> Confidence | None:
-    if value.element is None or not value.may(Kind.CONTAINER):
+    if value.element is None or not value.may(Kind.CONTAINER) or value.is_keyed:
         return None
     certainty = surest(of(each, node) for each in value.items or (value.element,))
     return certainty if certainty is None or value.only(Kind.CONTAINER | Kind.NONE) else Confidence.LOW
