@@ -262,7 +262,8 @@ class Analysis:
 
     def _way(self, function: Function) -> Iterator[Frame]:
         """The frames that bring a function into a region: what launches it as far as that is seen, and the callers."""
-        chain = self._chains.chain(function)
+        launched = self.program.chains(compiled=True)
+        chain = (launched if function in launched else self._chains).chain(function)
         launch = self.program.entries.get(chain[0][0])
         if launch is not None:
             yield Frame(launch.path, launch.line, launch.where, is_launch=True)

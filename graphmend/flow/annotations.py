@@ -109,7 +109,16 @@ class Annotations:
         if function in self._tensor_uses:
             return self._tensor_uses[function]
         names = self._tensor_uses[function] = set()
+        masks: dict[str, str] = {}
+        indices: set[str] = set()
         for node in walk_scope(function.body):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=mask)], value=ast.Compare(left=ast.Name(id=name), ops=[_])):
+                    masks[mask] = name
+                case ast.Subscript(slice=ast.Name(id=mask)):
+                    indices.add(mask)
+                case ast.Subscript(slice=ast.Compare(left=ast.Name(id=name), ops=[_])):
+                    names.add(name)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.attr in self.program.torch.telling or node.attr in ("shape", "size", "device", "dtype"):
                     names.add(node.value.id)
@@ -117,6 +126,7 @@ class Annotations:
                 dotted = self.program.index.dotted(function.module, node.func)
                 if any(isinstance(d, External) and self.program.torch.function(d.name) for d in dotted):
                     names.add(node.args[0].id)
+        names.update(name for mask, name in masks.items() if mask in indices)  # what is compared to make a mask
         return names
 
     def _used_otherwise(self, function: Function, name: str) -> bool:

@@ -96,7 +96,7 @@ class Writer:
         details = [finding.impact.value, f"confidence {finding.confidence.value}", *finding.gb]
         skipped = ""
         if finding.impact is Impact.SKIPS_FRAME and finding.region:
-            skipped = f"; the frame is skipped: nothing of `{finding.region[-1].function}` is compiled"
+            skipped = f"; the frame is skipped: nothing of `{finding.region[-1].function}`, or of its rest, is compiled"
         yield "impact", ", ".join(details) + skipped, "cyan"
         if finding.seen:
             yield "trace", finding.seen.value, "cyan"
