@@ -231,8 +231,8 @@ def judge(truth: Truth, findings: list[Finding], sources: Mapping[str, Source]) 
         if any(meets(lines, site) for lines in statements for site in sites.get(finding.path, ())):
             confirmed += 1
             confirmed_apart += is_apart(finding, truth, source)
-        elif not truth.ran(finding.path, finding.lines):
-            continue  # also an operand of a conditional expression that ran, where the operand did not
+        elif not any(truth.ran(finding.path, lines) for lines in statements):
+            continue
         elif is_apart(finding, truth, source):
             apart.append(_finding_place(finding, source))
         else:

@@ -35,30 +35,10 @@ if TYPE_CHECKING:
     from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
 
-_PLAIN = frozenset(
-    {
-        "builtins.int",
-        "builtins.float",
-        "builtins.bool",
-        "builtins.str",
-        "builtins.bytes",
-        "torch.device",
-        "torch.dtype",
-        "torch.layout",
-        "torch.memory_format",
-    }
-)
-_CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.set"})
-_TUPLES = frozenset({"Tuple", "tuple"})
-_SEQUENCES = frozenset(
-    {"List", "list", "Sequence", "Iterable", "Set", "set", "FrozenSet", "frozenset", "Collection", "Iterator"}
-)
-_MAPPINGS = frozenset({"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "DefaultDict"})
 _OF_SIZES = frozenset(
     {"view", "reshape", "expand", "repeat", "transpose", "permute", "zeros", "ones", "rand", "randn", "empty"}
 )
 """Operations whose first argument, as a method or a function, is a size."""
-_WRAPPERS = frozenset({"Annotated", "Final", "ClassVar", "Required"})
 
 
 class Annotations:

@@ -176,12 +176,12 @@ class TestPaths:
     @pytest.mark.parametrize(
         ("path", "is_it"),
         [
-            (f"/home/runner/work/x/{PATH}", True),
+            (f"/builds/x/{PATH}", True),
             ("C:\\work\\pkg\\model.py", True),
             (PATH, True),
             (f"./{PATH}", True),
-            ("/work/other/model.py", False),
-            ("/work/mypkg/model.py", False),
+            ("/builds/other/model.py", False),
+            ("/builds/mypkg/model.py", False),
             ("/venv/lib/python3.11/site-packages/pkg/model.py", False),
             ("<string>", False),
         ],
