@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeGuard
 
 from benchmarks.accuracy.statements import Function, Lines
 
@@ -27,13 +29,37 @@ SCALARS = frozenset({"bool", "float", "int", "str"})
 """Annotations of parameters that are no tensors."""
 
 
-def branches(tree: ast.AST) -> Iterator[tuple[ast.If | ast.While | ast.IfExp, Lines]]:
-    """Everything that runs a body only if a condition holds, with the lines of that body."""
+@dataclass(frozen=True)
+class Branch:
+    """Something that runs a body only if a condition holds.
+
+    Attributes:
+        node: the statement or conditional expression.
+        condition: its test; with `and`, also that of an `if` around it that holds nothing else.
+        body: the lines of its body.
+    """
+
+    node: ast.If | ast.While | ast.IfExp
+    condition: ast.expr
+    body: Lines
+
+
+def branches(tree: ast.AST) -> Iterator[Branch]:
+    """Everything that runs a body only if a condition holds."""
+    around: dict[int, ast.expr] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.If, ast.While)):
-            yield node, (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+            condition = around.get(id(node), node.test)
+            if isinstance(node, ast.If) and not node.orelse and _is_only(inner := node.body[0], node.body):
+                around[id(inner)] = ast.BoolOp(ast.And(), [condition, inner.test])
+            yield Branch(node, condition, (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno))
         elif isinstance(node, ast.IfExp):
-            yield node, (node.body.lineno, node.body.end_lineno or node.body.lineno)
+            yield Branch(node, node.test, (node.body.lineno, node.body.end_lineno or node.body.lineno))
+
+
+def _is_only(inner: ast.stmt, block: list[ast.stmt]) -> TypeGuard[ast.If]:
+    """Whether a statement is an `if` without `else`, and all that a block holds."""
+    return len(block) == 1 and isinstance(inner, ast.If) and not inner.orelse
 
 
 def has_static_conjunct(test: ast.expr, function: Function | None) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.conjuncts import branches, has_static_conjunct
+from benchmarks.accuracy.conjuncts import branches, has_static_conjunct, is_static
 from benchmarks.accuracy.interval import Share
 from benchmarks.accuracy.linting import Finding
 from benchmarks.accuracy.statements import Lines, Source, meets
@@ -89,10 +89,11 @@ class PackageResult:
         open: the same, without findings that are only listed behind another one.
         precision: share of the findings on executed statements that Dynamo confirms, without those set apart.
         strict: the same, where what Dynamo confirms is set apart, too, if it has the form.
+        raw: the same, with nothing set apart.
         findings: how many findings there are in all.
         misses: break statements without a finding.
         alarms: findings on executed statements that Dynamo does not confirm.
-        apart: findings set apart: a static conjunct, and a body that no run executed.
+        apart: findings set apart: under a condition with a static conjunct, and a body that no run executed.
     """
 
     name: str
@@ -100,6 +101,7 @@ class PackageResult:
     open: Share
     precision: Share
     strict: Share
+    raw: Share
     findings: int
     misses: tuple[Place, ...]
     alarms: tuple[Place, ...]
@@ -189,20 +191,24 @@ def found_sites(truth: Truth, findings: Iterable[Finding], sources: Mapping[str,
 
 
 def is_apart(finding: Finding, truth: Truth, source: Source) -> bool:
-    """Whether a finding is on a condition with a static conjunct, whose body no run executed.
+    """Whether a finding is on, or in a part decided by, a condition with a static conjunct whose body no run executed.
 
     It is on a condition if it starts in the header of an `if` or `while`, or where the test of a conditional expression
-    starts.
+    starts; it is decided by one if it lies on lines of the first operand of a conditional expression.
     """
     line = finding.lines[0]
     function = next(reversed(source.functions(line)), None)
-    for node, body in branches(source.tree):
-        test = node.test
-        if isinstance(node, ast.IfExp):
-            on_it = (line, finding.column) == (test.lineno, test.col_offset + 1)
+    for branch in branches(source.tree):
+        if truth.ran(finding.path, branch.body):
+            continue
+        test, first = branch.node.test, (branch.node.test.lineno, branch.node.test.col_offset + 1)
+        if not isinstance(branch.node, ast.IfExp):
+            is_on_it = branch.node.lineno <= line <= (test.end_lineno or test.lineno)
+        elif branch.body[0] <= line <= branch.body[1]:
+            return is_static(test, function)
         else:
-            on_it = node.lineno <= line <= (test.end_lineno or test.lineno)
-        if on_it and has_static_conjunct(test, function) and not truth.ran(finding.path, body):
+            is_on_it = (line, finding.column) == first
+        if is_on_it and has_static_conjunct(branch.condition, function):
             return True
     return False
 
@@ -243,6 +249,7 @@ def judge(truth: Truth, findings: list[Finding], sources: Mapping[str, Source]) 
         open=Share(len(seen), len(truth.sites)),
         precision=Share(confirmed, confirmed + len(alarms)),
         strict=Share(confirmed - confirmed_apart, confirmed - confirmed_apart + len(alarms)),
+        raw=Share(confirmed, confirmed + len(alarms) + len(apart)),
         findings=len(findings),
         misses=tuple(site_place(site, sources[site.path]) for site in misses),
         alarms=tuple(alarms),

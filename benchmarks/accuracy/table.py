@@ -61,6 +61,7 @@ def rows(results: Results) -> list[tuple[str, ...]]:
     for package in results.packages:
         found.append(_row(f"{package.name}: recall", package.recall, RECALL))
         found.append(_row(f"{package.name}: precision", package.precision, PRECISION))
+        found.append(_row(f"{package.name}: precision, with nothing set apart", package.raw, None))
     for alone in results.alone:
         one = f"{alone.name}, one file at a time: "
         found.append(_row(f"{one}recall", alone.total, None))
@@ -104,6 +105,7 @@ def details(results: Results) -> str:
         texts.append(f"{package.name}: recall {package.recall}\n")
         texts.append(f"{package.name}: recall without what is listed behind another finding {package.open}\n")
         texts.append(f"{package.name}: precision {package.precision}\n")
+        texts.append(f"{package.name}: precision with nothing set apart {package.raw}\n")
         texts.append(f"{package.name}: precision, also with confirmed findings set apart, {package.strict}\n")
         texts.append(_section(f"{package.name}: misses", package.misses))
         texts.append(_section(f"{package.name}: false alarms", package.alarms))
@@ -154,10 +156,18 @@ A figure with `!` misses its target.
 Everything is matched by statement: a finding and a break belong together if they lie on the same statement, or on the
 header of the same compound statement.
 
-Set apart from precision are findings on a condition of which one part of an `and` is static by its form (a comparison
-with `is`, metadata such as `x.dtype`, attributes of `self` and of a configuration, `isinstance`, plain parameters),
-if no run executed the body: `if x.dtype == torch.float16 and torch.isinf(x).any():` cannot break in single precision.
-Confirmed findings are never set apart; the program also prints the precision where they are.
+Set apart from precision are findings under a condition that is static in part, by its form (a comparison with `is`,
+metadata such as `x.dtype`, attributes of `self` and of a configuration, `isinstance`, plain parameters), if no run
+executed its body, as nothing is known of it. Such a condition is
+
+- an `and` with a static part: `if x.dtype == torch.float16 and torch.isinf(x).any():` cannot break in single precision;
+- the same written as two: an `if` that holds nothing but another `if`, as in `if self.training:` around
+  `if not torch.isfinite(x).all():`;
+- the static test of a conditional expression, for a finding in its first operand, if that stands on lines of its own:
+  `lengths.tolist()` above `if lengths is not None`, where every run had None.
+
+Confirmed findings are never set apart; the program also prints the precision where they are, and it prints the
+precision with nothing set apart.
 
 A finding that is listed behind another one, which makes Dynamo give up on the frame, counts as found, and never as a
 false alarm: it says that Dynamo does not get there. The program also prints the recall without these.

@@ -153,6 +153,27 @@ def test_a_conditional_expression_counts_from_its_test() -> None:
     assert (len(result.apart), len(result.alarms)) == (1, 1)
 
 
+def test_an_if_that_holds_nothing_but_another_is_one_condition_with_it() -> None:
+    lines = ["def f(self, x):", "    if self.training:", "        if x.any():", "            x = -x", "{}    return x"]
+    known = truth(executed=((1, 3), (5, 9)))
+    for between, apart in (("", 1), ("        x = x + 1\n", 0), ("    else:\n        x = x + 1\n", 0)):
+        text = "\n".join(lines).format(between)
+        result = judge(known, [finding(3)], {"m.py": Source(text)})
+        assert (len(result.apart), len(result.alarms)) == (apart, 1 - apart), text
+
+
+def test_an_operand_that_a_static_test_keeps_from_running_is_set_apart() -> None:
+    text = "def f(x, lengths):\n    return (\n        lengths.tolist()\n        if {}\n        else None)\n"
+    for condition, executed, apart in (
+        ("lengths is not None", ((1, 2), (4, 5)), 1),
+        ("lengths is not None", ((1, 5),), 0),
+        ("x.any()", ((1, 2), (4, 5)), 0),
+    ):
+        result = judge(truth(executed=executed), [finding(3)], {"m.py": Source(text.format(condition))})
+        assert (len(result.apart), len(result.alarms)) == (apart, 1 - apart), (condition, executed)
+        assert result.raw.total == 1
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -491,7 +512,7 @@ def test_a_wrong_folder_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_figures_that_miss_their_target_are_marked() -> None:
     result = judge(truth((3, 5), (12, 12)), [finding(PRINT)], {"m.py": source()})
     results = table.Results(packages=[result])
-    recall, precision = table.rows(results)
+    recall, precision, _ = table.rows(results)
     assert recall[1:3] == ("1 of 2", "50.0% !")
     assert precision[1:3] == ("1 of 1", "100.0%")
     assert "m.py:12  elif x.max() > 0:" in table.details(results)
