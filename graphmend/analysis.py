@@ -238,7 +238,10 @@ class Analysis:
             match.statement if isinstance(match.node, ast.stmt) or place.line == match.statement.lineno else match.node
         )
         is_part = isinstance(match.node, ast.expr) and not isinstance(match.statement, ast.Expr)
-        impact = impact_of(site.facts, match.node if is_part else breaking, site.parents, self._is_entry(function))
+        at = match.node if is_part else breaking
+        impact = Impact.SKIPS_FRAME
+        if not rule.skips_frame:
+            impact = impact_of(site.facts, at, site.parents, self._is_entry(function))
         fix, refusal = self._plan(site, match)
         if fix is None:
             fix = self._first_step(site, match, messages)

@@ -9,12 +9,14 @@ from graphmend.findings import Impact
 from graphmend.flow.interpreter import Facts
 from graphmend.flow.values import ExternalName, Kind, ObjectMethod, Target
 from graphmend.model.module import Function
+from graphmend.model.scopes import COMPREHENSIONS, Comprehension, walk_scope
 from graphmend.model.tree import children, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _ASKING = ("builtins.", "logging.", "warnings.")
 """Libraries whose functions put no operation on a tensor into the graph, whatever they are given."""
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LAZY = frozenset(f"builtins.{name}" for name in ("enumerate", "filter", "map", "reversed", "zip"))
+"""Functions whose result Dynamo cannot hand to a comprehension that it leaves to Python."""
 
 
 def parents_of(function: Function) -> dict[int, ast.AST]:
@@ -25,7 +27,8 @@ def parents_of(function: Function) -> dict[int, ast.AST]:
 def impact_of(facts: Facts, node: ast.AST, parents: Mapping[int, ast.AST], is_entry: bool) -> Impact:
     """The cost of a break at ``node``.
 
-    Inside a loop, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole frame. In an
+    Inside a loop, a generator, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole frame,
+    and so it does at some operators. A comprehension is left to Python, and the frame around it goes on behind. In an
     entry, with no operation on a tensor before it or nothing after it, no second graph comes of it, though
     ``fullgraph=True`` fails.
 
@@ -36,11 +39,14 @@ def impact_of(facts: Facts, node: ast.AST, parents: Mapping[int, ast.AST], is_en
         is_entry: whether the function is the first frame of its region.
     """
     function = facts.function
+    top = _top_statement(node, parents)
+    if _is_given_up(node, parents, facts) or _is_generator(function):
+        return Impact.SKIPS_FRAME
     child, parent = node, parents.get(id(node))
     while parent is not None and child is not function.node:
-        if isinstance(parent, _LOOPS) and child in (*parent.body, getattr(parent, "test", None)):
+        if isinstance(parent, _LOOPS) and child in parent.body:
             return Impact.SKIPS_FRAME
-        if isinstance(parent, _COMPREHENSIONS):
+        if isinstance(parent, COMPREHENSIONS) and not _is_before(node, parent) and _is_lazy(parent, facts):
             return Impact.SKIPS_FRAME
         if isinstance(parent, ast.Try) and child in (*parent.body, *parent.finalbody):
             return Impact.SKIPS_FRAME
@@ -49,7 +55,6 @@ def impact_of(facts: Facts, node: ast.AST, parents: Mapping[int, ast.AST], is_en
                 return Impact.SKIPS_FRAME
         child, parent = parent, parents.get(id(parent))
     body = [statement for statement in function.body if not _is_docstring(statement)]
-    top = _top_statement(node, parents)
     if (
         is_entry
         and top is node
@@ -58,6 +63,51 @@ def impact_of(facts: Facts, node: ast.AST, parents: Mapping[int, ast.AST], is_en
     ):
         return Impact.FULLGRAPH_ONLY
     return Impact.SPLITS_GRAPH
+
+
+def _is_given_up(node: ast.AST, parents: Mapping[int, ast.AST], facts: Facts) -> bool:
+    """Whether Dynamo gives up on the frame at an operator, wherever it stands."""
+    match node:
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if not isinstance(operand, ast.BoolOp):
+            asked = facts.value(operand)
+            return asked.depends_on_data and not asked.may(Kind.NUMPY) and not _is_decided(node, parents)
+        case ast.Call(args=[ast.GeneratorExp()]):
+            return True
+        case ast.Compare(ops=operators, comparators=comparators):
+            asks = (
+                right for operator, right in zip(operators, comparators) if isinstance(operator, (ast.In, ast.NotIn))
+            )
+            return any(facts.value(right).may(Kind.TENSOR) for right in asks)
+    return False
+
+
+def _is_decided(node: ast.AST, parents: Mapping[int, ast.AST]) -> bool:
+    """Whether a truth is only asked for to go one way or the other, or returned at once."""
+    parent = parents.get(id(node))
+    match parent:
+        case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
+            return _is_decided(parent, parents)
+        case ast.comprehension(ifs=conditions):
+            return node in conditions
+    return isinstance(parent, ast.Return) or getattr(parent, "test", None) is node
+
+
+def _is_generator(function: Function) -> bool:
+    return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in walk_scope(function.body))
+
+
+def _is_before(node: ast.AST, comprehension: Comprehension) -> bool:
+    """Whether a part of a comprehension is evaluated before it starts."""
+    return any(node is part for part in walk(comprehension.generators[0].iter))
+
+
+def _is_lazy(comprehension: Comprehension, facts: Facts) -> bool:
+    """Whether a comprehension, or what it goes through, cannot be left to Python by itself."""
+    first = comprehension.generators[0].iter
+    if isinstance(comprehension, ast.GeneratorExp):
+        return True
+    names = facts.value(first.func).targets if isinstance(first, ast.Call) else ()
+    return any(isinstance(target, ExternalName) and target.name in _LAZY for target in names)
 
 
 def _is_before_work(breaking: ast.Expr, body: list[ast.stmt], facts: Facts) -> bool:

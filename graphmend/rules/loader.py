@@ -9,7 +9,7 @@ from typing import Any
 
 from graphmend.discover import display_path
 from graphmend.errors import PackError, did_you_mean
-from graphmend.findings import Severity
+from graphmend.findings import Impact, Severity
 from graphmend.obligations import Obligation
 from graphmend.rules.model import (
     Argument,
@@ -127,6 +127,7 @@ class _Reader:
             name=raw["name"],
             summary=raw["summary"].strip(),
             severity=None if severity == "impact" else Severity(severity),
+            skips_frame=raw.get("impact") == Impact.SKIPS_FRAME.value,
             gb=tuple(raw.get("gb", ())),
             torch=raw.get("torch", ""),
             message=self.message(match),

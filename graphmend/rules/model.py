@@ -214,6 +214,7 @@ class Rule:
         name: unique name in kebab-case.
         summary: one line that says what the rule reports.
         severity: a fixed severity, or None if it follows the impact of each finding.
+        skips_frame: whether Dynamo gives up on the frame wherever in it the break stands.
         gb: identifiers of the graph breaks in Dynamo's registry.
         torch: the versions of torch in which the code breaks the graph, like ``>=2.0,<3``.
         message: the text of a finding; may hold ``{callee}``, ``{test}``, ``{function}`` and names of metavariables.
@@ -230,6 +231,7 @@ class Rule:
     name: str
     summary: str
     severity: Severity | None
+    skips_frame: bool
     gb: tuple[str, ...]
     torch: str
     message: str

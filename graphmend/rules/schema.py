@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from graphmend.findings import Severity
+from graphmend.findings import Impact, Severity
 from graphmend.obligations import Obligation
 
 FORMS = (
@@ -53,6 +53,7 @@ REGIONS = ("traced", "anywhere")
 TRANSFORMS = ("outline", "predicate", "guard", "normalize")
 """The verified rewrites that a rule may name."""
 
+IMPACTS = (Impact.SKIPS_FRAME.value,)
 SEVERITIES = ("impact", *(severity.value for severity in Severity))
 OBLIGATIONS = tuple(obligation.value for obligation in Obligation)
 
@@ -273,6 +274,9 @@ RULE = Record(
         "name": Field(Text(pattern=NAME, what="kebab-case"), "Unique name.", required=True),
         "summary": Field(_line, "One line that says what is reported.", required=True),
         "severity": Field(Text(choices=SEVERITIES), "`impact` (follows each finding's impact) when left out."),
+        "impact": Field(
+            Text(choices=IMPACTS), "`skips-frame` if Dynamo gives up on the frame wherever in it the break stands."
+        ),
         "gb": Field(_ids, "Ids in Dynamo's graph-break registry."),
         "torch": Field(Text(pattern=VERSIONS, what="version bounds like `>=2.4,<3`"), "Versions in which it breaks."),
         "message": Field(
