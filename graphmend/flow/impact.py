@@ -27,9 +27,9 @@ def parents_of(function: Function) -> dict[int, ast.AST]:
 def impact_of(facts: Facts, node: ast.AST, parents: Mapping[int, ast.AST], is_entry: bool) -> Impact:
     """The cost of a break at ``node``.
 
-    Inside a loop, a generator, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole frame,
-    and so it does at some operators. A comprehension is left to Python, and the frame around it goes on behind. In an
-    entry, with no operation on a tensor before it or nothing after it, no second graph comes of it, though
+    Inside a loop, a generator, a ``try`` or a context manager that Dynamo does not know, it gives up on the whole
+    frame, and so it does at some operators. A comprehension is left to Python, and the frame around it goes on behind.
+    In an entry, with no operation on a tensor before it or nothing after it, no second graph comes of it, though
     ``fullgraph=True`` fails.
 
     Args:

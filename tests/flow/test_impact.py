@@ -225,7 +225,7 @@ def test_impact(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_graphs_agree(name: str, tmp_path: Path) -> None:
-    """A break that only `fullgraph=True` minds leaves one graph, one that splits more, one that skips the frame none."""
+    """What only `fullgraph=True` minds leaves one graph, what splits it leaves more, what skips the frame none."""
     torch = pytest.importorskip("torch")
     body, impact = PROGRAMS[name]
     path = tmp_path / "module.py"
