@@ -76,10 +76,12 @@ def parse_torch(text: str) -> str:
     """Reads a version of torch, like ``2.13``.
 
     Raises:
-        ValueError: it is no version.
+        ValueError: it is no version, or one without ``torch.compile``.
     """
     if not re.fullmatch(r"\d+(\.\d+){1,2}", text):
         raise ValueError("expected a version like `2.13`")
+    if int(text.partition(".")[0]) < 2:
+        raise ValueError("torch has `torch.compile` from version 2.0 on")
     return text
 
 

@@ -150,6 +150,7 @@ class TestExitCodes:
             ),
             (["lint", "--fail-on", "loud"], "`loud` is not one of error, warning, note"),
             (["lint", "--target-torch", "new"], "expected a version like `2.13`"),
+            (["lint", "--target-torch", "1.13"], "torch has `torch.compile` from version 2.0 on"),
             (["lint", "--fixx"], "unrecognized arguments: --fixx"),
             (["lint", "-q", "-v"], "not allowed with argument"),
             ([], "required"),

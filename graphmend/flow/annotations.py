@@ -111,7 +111,7 @@ class Annotations:
 
     def _used_otherwise(self, function: Function, name: str) -> bool:
         """Whether a parameter without annotation or default is used in a way that tensors are not."""
-        if name != function.first_argument and (is_called_a_number(name) or self._used_as_number(function, name)):
+        if is_called_a_number(name) or self._used_as_number(function, name):
             return True
         for node in walk_scope(function.body):
             match node:
@@ -125,40 +125,50 @@ class Annotations:
                     return True
                 case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[holder]):
                     # A key and what it is looked up in; the first argument of a module is what it computes with.
+                    if _is_name(holder, name) and _is_indexed_by(function, name, left):
+                        return True
                     if name != function.first_argument and any(_is_name(each, name) for each in (left, holder)):
                         return not (isinstance(left, ast.Constant) and isinstance(left.value, (int, float)))
         return False
 
     def _used_as_number(self, function: Function, name: str) -> bool:
-        """Whether a parameter is used where whole numbers, or tuples of such, are."""
+        """Whether a parameter is used where whole numbers, or tuples of such, are.
+
+        The first one of a module, which computes with it, may be taken apart as well.
+        """
+        first = name == function.first_argument
         for node in walk_scope(function.body):
             match node:
-                case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
+                case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right) if not first:
                     used = [left, right]
-                case ast.Assign(targets=[ast.Tuple()], value=value):
+                case ast.Assign(targets=[ast.Tuple()], value=value) if not first:
                     used = [value]
                 case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
-                    pairs = any(isinstance(each, ast.Tuple) for each in _targets(target))
-                    inside = iterable.args if isinstance(iterable, ast.Call) else []  # enumerate, zip
-                    used = [iterable, *inside] if pairs else []
+                    used = [] if first else list(_taken_in_pairs(target, iterable))
                 case ast.Slice(lower=lower, upper=upper, step=step):
                     used = [each for each in (lower, upper, step) if each is not None]
                 case ast.Call():
                     used = list(self._whole_numbers(node))
                 case _:
                     continue
-            if any(_is_name(each, name) for each in used):
+            if any(_is_name(part, name) for each in used for part in _operands(each)):
                 return True
         return False
 
     def _whole_numbers(self, call: ast.Call) -> Iterator[ast.expr]:
         """The arguments of a call that torch, going by the name of the function, takes as whole numbers."""
-        called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if isinstance(call.func, ast.Name) and call.func.id == "range":
+        match call.func:
+            case ast.Name(id=called):
+                least = 0
+            case ast.Attribute(value=owner, attr=called):
+                # Whether another owner is a tensor or a module of torch is not looked for.
+                least = 0 if _is_name(owner, "torch") else 1
+            case _:
+                return
+        if called == "range":
             yield from call.args
         for parameter in self.torch.integers.get(called, ()):
-            # Whether the receiver is a tensor or a module of torch is not looked for: a number at either place is one.
-            yield from call.args[max(parameter.position, 1) : None if parameter.onwards else parameter.position + 1]
+            yield from call.args[max(parameter.position, least) : None if parameter.onwards else parameter.position + 1]
             if parameter.onwards:
                 yield from call.args[:1] if called in _OF_SIZES else ()
             yield from (keyword.value for keyword in call.keywords if keyword.arg == parameter.name)
@@ -304,6 +314,15 @@ class Annotations:
         return None
 
 
+def _is_indexed_by(function: Function, name: str, key: ast.expr) -> bool:
+    """Whether a parameter is indexed by the very thing that is looked for in it, as a mapping is."""
+    wanted = ast.dump(key)
+    return any(
+        isinstance(node, ast.Subscript) and _is_name(node.value, name) and ast.dump(node.slice) == wanted
+        for node in walk_scope(function.body)
+    )
+
+
 def _is_flag(function: Function, name: str) -> bool:
     """Whether a parameter's own truth is asked for, or it is compared with a constant, as that of a setting is.
 
@@ -328,9 +347,30 @@ def _is_flag(function: Function, name: str) -> bool:
     return False
 
 
-def _targets(target: ast.expr) -> list[ast.expr]:
-    """A loop's target, and its parts."""
-    return [target, *(target.elts if isinstance(target, ast.Tuple) else [])]
+def _taken_in_pairs(target: ast.expr, iterable: ast.expr) -> Iterator[ast.expr]:
+    """What a loop takes each element of apart, through ``enumerate`` and ``zip``."""
+    if not isinstance(target, ast.Tuple):
+        return
+    match iterable:
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]) if len(target.elts) == 2:
+            yield from _taken_in_pairs(target.elts[1], inner)
+        case ast.Call(func=ast.Name(id="zip"), args=parts) if len(target.elts) == len(parts):
+            for each, part in zip(target.elts, parts):
+                yield from _taken_in_pairs(each, part)
+        case _:
+            yield iterable
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    """An expression, or what its arithmetic is done with."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            yield from _operands(left)
+            yield from _operands(right)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            yield from _operands(operand)
+        case _:
+            yield node
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

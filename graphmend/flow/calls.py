@@ -278,6 +278,8 @@ class Calls:
                     values[name] = declared
             if declared.kinds != Kind.UNKNOWN and values[name].kinds & Kind.UNKNOWN:
                 values[name] = join(declared, values[name].without(Kind.UNKNOWN))
+            if declared.kinds & ~Kind.UNKNOWN and values[name].inferred and not values[name].kinds & declared.kinds:
+                values[name] = declared  # what is declared is believed before what is made of an argument
             if declared.only(_NUMBERS | Kind.NONE) and values[name].may(_NUMBERS) and values[name].may(Kind.TENSOR):
                 values[name] = values[name].guess()  # one of the values of a dictionary, say, and hardly a tensor
         return values

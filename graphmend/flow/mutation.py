@@ -64,8 +64,10 @@ class Mutations:
         self.frames = frames_of(program)
         self.aliasing = aliasing_of(program)
         self._parameters: dict[Function, frozenset[str]] = {}
-        self._assumed: dict[Function, frozenset[str]] = {}
-        self._asked: set[Function] = set()
+        self._solving: Function | None = None
+        self._found: dict[Function, frozenset[str]] = {}
+        self._open: dict[Function, None] = {}
+        self._dependents: dict[Function, dict[Function, None]] = {}
         self._constructions: dict[tuple[Class, str], tuple[ast.Call, ...]] = {}
 
     # ---------------------------------------------------------------- asking
@@ -118,22 +120,32 @@ class Mutations:
         known = self._parameters.get(function)
         if known is not None:
             return known
-        if function in self._assumed:  # recursion: what is known so far
-            self._asked.add(function)
-            return self._assumed[function]
-        found: frozenset[str] = frozenset()
-        while True:
-            self._assumed[function] = found
-            self._asked.discard(function)
-            more = frozenset(self._changed_parameters(function))
-            if more == found or function not in self._asked:
-                break
-            found = more
-        del self._assumed[function]
-        self._asked.discard(function)
-        if not self._asked:  # else it rests on what is not settled yet
-            self._parameters[function] = more
-        return more
+        if self._solving is None:
+            self._solve(function)
+            return self._parameters[function]
+        self._dependents.setdefault(function, {})[self._solving] = None
+        if function not in self._found:
+            self._found[function] = frozenset()
+            self._open[function] = None
+        return self._found[function]
+
+    def _solve(self, function: Function) -> None:
+        """Find the least solution for a function and all that it may call, recursion included."""
+        self._found[function] = frozenset()
+        self._open[function] = None
+        try:
+            while self._open:
+                self._solving, _ = self._open.popitem()
+                before = self._found[self._solving]
+                after = before | frozenset(self._changed_parameters(self._solving))
+                if after != before:
+                    self._found[self._solving] = after
+                    self._open.update(self._dependents.get(self._solving, {}))
+            self._parameters.update(self._found)
+        finally:
+            self._solving = None
+            for known in (self._found, self._open, self._dependents):
+                known.clear()
 
     def _changed_parameters(self, function: Function) -> Iterator[str]:
         state = self.program.states.get(function)

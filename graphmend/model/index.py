@@ -240,6 +240,32 @@ class Index:
                 return self.dotted(module, value)
         return ()
 
+    def alternatives(self, module: Module, expression: ast.expr, hops: int = 0) -> Iterator[Definition]:
+        """What an expression of module level may stand for, where it picks one of some names.
+
+        Followed are ``getattr(torch, "compiler", None)``, ``x or y`` and conditional expressions, and names that are
+        given such a value.
+        """
+        if hops > _MAX_HOPS:
+            return
+        match expression:
+            case ast.BoolOp(values=parts):
+                pass
+            case ast.IfExp(body=body, orelse=orelse):
+                parts = [body, orelse]
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name)), *parts]):
+                for each in self.alternatives(module, owner, hops + 1):
+                    yield from self.member(each, name)
+            case _:
+                parts = []
+                for definition in self.dotted(module, expression):
+                    if isinstance(definition, ModuleValue) and definition.value is not None:
+                        yield from self.alternatives(definition.module, definition.value, hops + 1)
+                    else:
+                        yield definition
+        for part in parts:
+            yield from self.alternatives(module, part, hops + 1)
+
     def dotted_in(self, scope: Function | None, module: Module, expression: ast.expr) -> tuple[Definition, ...]:
         """What a name or attribute chain stands for in a function, as far as it imports or defines it as a class.
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend.model.index import External, Index
+from graphmend.model.index import External, Index, ModuleValue
 from graphmend.model.module import Class, Function, Module, ValueBinding
 from graphmend.signatures import torch
 
@@ -44,7 +44,10 @@ def decorator_names(index: Index, decorated: Function | Class) -> set[str]:
     names: set[str] = set()
     for decorator in decorated.decorators if isinstance(decorated, Function) else decorated.node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        for definition in index.dotted_in(decorated.parent, decorated.module, called):
+        found = index.dotted_in(decorated.parent, decorated.module, called)
+        if any(isinstance(definition, ModuleValue) for definition in found):
+            found = tuple(index.alternatives(decorated.module, called))
+        for definition in found:
             if isinstance(definition, External):
                 names.add(definition.name)
             elif isinstance(definition, Function) and is_runtime(definition.module):

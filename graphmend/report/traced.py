@@ -125,7 +125,7 @@ def _elsewhere(site: BreakSite) -> str:
 
 
 def _unconfirmed(each: Unconfirmed) -> str:
-    ran = {None: "", True: "; it ran", False: "; it did not run"}[each.ran]
+    ran = {None: "", True: "; the line ran", False: "; the line did not run"}[each.ran]
     return f"{place(each.finding)}: {each.finding.rule} {each.finding.message}{ran}"
 
 

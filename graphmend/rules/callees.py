@@ -18,12 +18,12 @@ from graphmend.signatures import torch
 
 _TENSOR = "torch.Tensor"
 _FACTS_OF = {
-    _TENSOR: {"tensor", "leaf-tensor", "computed-tensor", "data"},
+    _TENSOR: {"tensor", "leaf-tensor", "attribute-tensor", "computed-tensor", "data"},
     ARRAY: {"numpy-number", "numpy-unknown", "data"},
     "list": {"container", "holds-tensor"},
 }
 """The facts that hold of what has the methods of a class."""
-_NARROW = frozenset({"leaf-tensor", "computed-tensor", "numpy-unknown", "holds-tensor"})
+_NARROW = frozenset({"leaf-tensor", "attribute-tensor", "computed-tensor", "numpy-unknown", "holds-tensor"})
 """Facts that hold of some of those values only."""
 _NO_FACTS: frozenset[str] = frozenset()
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter"})
@@ -77,6 +77,10 @@ def _owns(match: CallMatch, owner: str) -> bool:
     if owner in match.receivers or not _FACTS_OF.get(owner, _NO_FACTS).isdisjoint(match.receivers):
         return True
     return "module" in match.receivers and torch().is_module_class(owner)
+
+
+def _is_of_module(called: Target) -> bool:
+    return isinstance(called, ObjectMethod) and torch().is_module_class(called.owner)
 
 
 class CallRules:
@@ -139,8 +143,9 @@ def certainty_of_call(
     sure = len(taken) == len(called_by(value)) and not value.may(Kind.UNKNOWN) and not value.inferred
     certainty = Confidence.HIGH if sure else Confidence.MEDIUM
     narrow = [each for each in match.receivers if each in _NARROW]
-    if narrow and isinstance(call.func, ast.Attribute):
-        if len(narrow) == len(match.receivers) and holds(facts, call.func.value, narrow) is None:
+    if narrow and isinstance(call.func, ast.Attribute) and not any(_is_of_module(each) for each in taken):
+        is_whole = len(narrow) == len(set(match.receivers) - {"module"})
+        if is_whole and holds(facts, call.func.value, narrow) is None:
             return None
     shift = 1 if all(isinstance(each, TensorMethod) for each in taken) else 0
     for argument in match.given:

@@ -20,12 +20,14 @@ class Question:
         node: what is reported.
         asked: the expressions, one of which has the value whose truth is asked for.
         captured: for an assertion, whether Dynamo makes an operator of it.
+        element: for a membership, what is looked for: its truth is asked for only where elements are compared.
     """
 
     form: str
     node: ast.expr
     asked: tuple[ast.expr, ...]
     captured: bool = False
+    element: ast.expr | None = None
 
 
 def questions(node: ast.AST, module: Module, tested: frozenset[int]) -> Iterator[Question]:
@@ -70,7 +72,7 @@ def _of_values(node: ast.expr, is_tested: bool) -> Iterator[Question]:
         case ast.Compare(ops=ops, left=left, comparators=comparators):
             for operator, *pair in zip(ops, [left, *comparators], comparators):
                 if isinstance(operator, (ast.In, ast.NotIn)):
-                    yield Question("membership", node, tuple(pair))
+                    yield Question("membership", node, tuple(pair), element=pair[0])
             if len(ops) > 1 and not is_tested:
                 yield Question("value", node, (node,))
         case ast.BoolOp(values=values) if not is_tested:

@@ -88,6 +88,11 @@ def _is_leaf(value: Value, _: ast.expr) -> Confidence | None:
     return is_of(value, Kind.TENSOR) if value.leaf else None
 
 
+def _is_attribute(value: Value, _: ast.expr) -> Confidence | None:
+    """A parameter or buffer of a module."""
+    return is_of(value, Kind.TENSOR) if value.leaf and not value.inferred else None
+
+
 def _is_position(value: Value, _: ast.expr) -> Confidence | None:
     """A computed tensor of one element that is no mask; as an index it is read."""
     single = value.single and not value.leaf and value.dtype not in ("bool", "float")
@@ -118,6 +123,11 @@ def _is_false(value: Value, _: ast.expr) -> Confidence | None:
     return Confidence.HIGH if value.constant is False else None
 
 
+def _is_not_true(value: Value, _: ast.expr) -> Confidence | None:
+    """Anything but the literal."""
+    return None if value.constant is True else Confidence.HIGH
+
+
 def _is_given(value: Value, _: ast.expr) -> Confidence | None:
     """Anything but ``None``."""
     if value.only(Kind.NONE):
@@ -133,6 +143,7 @@ def _is_unknown_number(value: Value, _: ast.expr) -> Confidence | None:
 _SPECIAL: Mapping[str, Test] = {
     "boolean-tensor": _is_mask,
     "leaf-tensor": _is_leaf,
+    "attribute-tensor": _is_attribute,
     "computed-tensor": _is_computed,
     "position-tensor": _is_position,
     "holds-tensor": _holds_tensors,
@@ -141,6 +152,7 @@ _SPECIAL: Mapping[str, Test] = {
     "sequence": _is_sequence,
     "text": _is_text,
     "false": _is_false,
+    "not-true": _is_not_true,
     "given": _is_given,
     "numpy-unknown": _is_unknown_number,
 }

@@ -170,20 +170,26 @@ class _Reader:
         )
 
     def attribute(self, attribute: dict[str, Any]) -> AttributeMatch:
-        for index, owner in enumerate(attribute["of"]):
+        return AttributeMatch(
+            frozenset(attribute["name"]),
+            self.owners("attribute", attribute["of"]),
+            frozenset(attribute.get("access", ("read",))),
+        )
+
+    def owners(self, kind: str, owners: Sequence[str]) -> tuple[str, ...]:
+        """The facts and classes, one of which an object must be."""
+        for index, owner in enumerate(owners):
             if "." not in owner and owner not in FACTS:
                 hint = did_you_mean(owner, FACTS) or "the name of a class has a module in front"
-                raise self.error("match", "attribute", "of", index, message=f"unknown fact `{owner}`", hint=hint)
-        return AttributeMatch(
-            frozenset(attribute["name"]), tuple(attribute["of"]), frozenset(attribute.get("access", ("read",)))
-        )
+                raise self.error("match", kind, "of", index, message=f"unknown fact `{owner}`", hint=hint)
+        return tuple(owners)
 
     def subscript(self, subscript: dict[str, Any]) -> SubscriptMatch:
         access = frozenset(subscript.get("access", ("read",)))
         if "value" in subscript and access != {"write"}:
             raise self.error("match", "subscript", "value", message="`value` needs `access: write`")
         return SubscriptMatch(
-            tuple(subscript.get("of", ("tensor",))),
+            self.owners("subscript", subscript.get("of", ("tensor",))),
             tuple(subscript.get("index", ())),
             tuple(subscript.get("bound", ())),
             tuple(subscript.get("value", ())),

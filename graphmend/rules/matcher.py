@@ -207,7 +207,7 @@ class Matcher:
                 continue
             if match.captured is not None and match.captured is not question.captured:
                 continue
-            certainty = surest(holds(facts, asked, match.tests) for asked in question.asked)
+            certainty = surest(_asked_holds(facts, question, asked, match.tests) for asked in question.asked)
             if certainty is None:
                 continue
             if match.body is not None:
@@ -294,7 +294,7 @@ class Matcher:
             if access not in match.access:
                 continue
             parts = [
-                holds(facts, node.value, match.owners),
+                _owner_holds(facts, node.value, match.owners),
                 surest(holds(facts, each, match.index) for each in _indices(node)) if match.index else Confidence.HIGH,
                 surest(_bound_holds(facts, each, match.bound) for each in _bounds(node))
                 if match.bound
@@ -361,6 +361,18 @@ def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str]) -> Confid
         sure = names <= set(wanted) and value.only(Kind.OBJECT | Kind.NONE)
         by_class = Confidence.HIGH if sure else Confidence.MEDIUM
     return surest([by_fact, by_class])
+
+
+def _asked_holds(facts: Facts, question: Question, asked: ast.expr, wanted: Sequence[str]) -> Confidence | None:
+    """How certain it is that a value whose truth is asked for is what a rule asks for."""
+    certainty = holds(facts, asked, wanted)
+    if certainty is None or asked is not question.element:
+        return certainty
+    holder = facts.value(question.asked[-1])
+    if holder.is_keyed or not holder.may(Kind.CONTAINER | Kind.SIZE | Kind.STATIC | Kind.UNKNOWN):
+        return None  # a key of a mapping is hashed
+    is_sequence = holder.may(Kind.CONTAINER | Kind.SIZE) or not facts.value(asked).inferred
+    return certainty if is_sequence and not holder.may(Kind.UNKNOWN) else Confidence.LOW
 
 
 def _bound_holds(facts: Facts, bound: ast.expr, wanted: Sequence[str]) -> Confidence | None:

@@ -23,6 +23,7 @@ FACTS = (
         "tensor",
         "boolean-tensor",
         "leaf-tensor",
+        "attribute-tensor",
         "computed-tensor",
         "position-tensor",
         "holds-tensor",
@@ -30,7 +31,7 @@ FACTS = (
         "scalar-read",
         "data",
     ),
-    *("drawn-number", "numpy-number", "numpy-unknown", "size", "static", "text", "false", "given"),
+    *("drawn-number", "numpy-number", "numpy-unknown", "size", "static", "text", "false", "not-true", "given"),
     *("module", "none", "container", "sequence"),
 )
 """Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
@@ -201,7 +202,10 @@ ATTRIBUTE = Record(
 )
 SUBSCRIPT = Record(
     {
-        "of": Field(_facts, "Facts, one of which must hold of what is indexed; `tensor` when left out."),
+        "of": Field(
+            ListOf(_owner, or_single=True),
+            "Facts, or classes, one of which what is indexed must be; `tensor` when left out.",
+        ),
         "index": Field(_facts, "Facts, one of which must hold of an index."),
         "bound": Field(_facts, "Facts, one of which must hold of a bound of a slice."),
         "value": Field(_facts, "Facts, one of which must hold of what is assigned."),

@@ -215,7 +215,7 @@ net/model.py:6: GB0059 Failed to trace builtin operator
         )
         assert "\n   = found: nothing; no rule explains it\n   = dynamo: Dynamo does not support tracing `Tens" in text
         assert "\nFound, and not confirmed by this run:\n  net/model.py:17:13: GM301 `print` breaks the graph" in text
-        assert "`print` breaks the graph; it did not run\n" in text
+        assert "`print` breaks the graph; the line did not run\n" in text
         assert text.endswith("The graph broke at 3 statements; no rule explains 1 of them.\n")
 
 
