@@ -75,7 +75,7 @@ class Annotations:
         if parameter is args.vararg or parameter is args.kwarg:
             return container(UNKNOWN) if parameter is args.vararg else dictionary(UNKNOWN)
         default = function.defaults.get(parameter.arg)
-        used = parameter.arg in self._used_as_tensor(function)
+        used = parameter.arg in self.used_as_tensor(function)
         if default is None:
             guess = used or not (self._used_otherwise(function, parameter.arg) or _is_flag(function, parameter.arg))
             return replace(TENSOR_GUESS, leaf=True) if guess else UNKNOWN
@@ -84,7 +84,7 @@ class Annotations:
             return join(replace(TENSOR_GUESS, leaf=True) if used else UNKNOWN, NONE)
         return value
 
-    def _used_as_tensor(self, function: Function) -> set[str]:
+    def used_as_tensor(self, function: Function) -> set[str]:
         """The names that a function uses in a way that only tensors are used."""
         if function in self._tensor_uses:
             return self._tensor_uses[function]
@@ -99,6 +99,15 @@ class Annotations:
                     indices.add(mask)
                 case ast.Subscript(slice=ast.Compare(left=ast.Name(id=name), ops=[_])):
                     names.add(name)
+                case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=parts)) if any(map(is_cut, parts)):
+                    names.add(name)
+                case ast.IfExp(test=test, body=body, orelse=orelse):
+                    name, replaced = _replaced(test, body, orelse)
+                    if name and self._makes_tensor(replaced, function):
+                        names.add(name)
+                case ast.If(test=test, body=[ast.Assign(targets=[ast.Name(id=name)], value=value)], orelse=[]):
+                    if _none_of(test) == (name, True) and self._makes_tensor(value, function):
+                        names.add(name)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 if node.attr in self.program.torch.telling or node.attr in ("shape", "size", "device", "dtype"):
                     names.add(node.value.id)
@@ -108,6 +117,16 @@ class Annotations:
                     names.add(node.args[0].id)
         names.update(name for mask, name in masks.items() if mask in indices)  # what is compared to make a mask
         return names
+
+    def _makes_tensor(self, node: ast.expr, function: Function) -> bool:
+        """Whether an expression is a call that gives a tensor, going by the name of what is called."""
+        if not isinstance(node, ast.Call):
+            return False
+        dotted = self.program.index.dotted(function.module, node.func)
+        known = [self.torch.function(found.name) for found in dotted if isinstance(found, External)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr in self.torch.telling:
+            known.append(self.torch.method(node.func.attr))
+        return any(signature is not None and signature.returns == "tensor" for signature in known)
 
     def _used_otherwise(self, function: Function, name: str) -> bool:
         """Whether a parameter without annotation or default is used in a way that tensors are not."""
@@ -312,6 +331,26 @@ class Annotations:
         if self.program.torch.is_module_class(name):
             return instance(ExternalName(name))
         return None
+
+
+def is_cut(index: ast.expr) -> bool:
+    """Whether an index among several is one that only arrays take: a slice, ``...`` or ``None``."""
+    return isinstance(index, ast.Slice) or isinstance(index, ast.Constant) and index.value in (..., None)
+
+
+def _none_of(test: ast.expr) -> tuple[str, bool]:
+    """The name that a condition compares with ``None``, and whether for being it."""
+    match test:
+        case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(None)]):
+            return name, isinstance(op, ast.Is)
+    return "", False
+
+
+def _replaced(test: ast.expr, body: ast.expr, orelse: ast.expr) -> tuple[str, ast.expr]:
+    """The name for which a conditional expression gives something else where it is ``None``, and what it gives."""
+    name, is_none = _none_of(test)
+    given, kept = (body, orelse) if is_none else (orelse, body)
+    return (name if _is_name(kept, name) else ""), given
 
 
 def _is_indexed_by(function: Function, name: str, key: ast.expr) -> bool:

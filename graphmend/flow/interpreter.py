@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
+from graphmend.flow.annotations import is_cut
 from graphmend.flow.environment import Environment, forget, merge, path_of
+from graphmend.flow.masks import compared_to_index
 from graphmend.flow.operators import arithmetic, compared
 from graphmend.flow.values import (
     ABSENT,
+    DRAWN,
+    MASK_GUESS,
     MISSING,
     NONE,
     NOTHING,
     SCALAR,
     SIZE,
     STATIC,
+    TENSOR_GUESS,
     UNKNOWN,
     ClassRef,
     ExternalName,
@@ -215,8 +222,7 @@ class Interpreter:
                 read = _load(assigned)
                 if self.facts is not None:
                     self.facts.kept.append(read)
-                left = self.eval(read, env)
-                self.assign(assigned, arithmetic(op, left, self.eval(value, env)), env)
+                self.assign(assigned, self.compute(op, self.eval(read, env), self.eval(value, env)), env)
             case ast.AnnAssign(target=assigned, annotation=annotation, value=ast.expr() as value):
                 result = self.eval(value, env)
                 if result.kinds & Kind.UNKNOWN:
@@ -389,7 +395,13 @@ class Interpreter:
         else:
             env[key] = value.without(keep)
             if env[key].kinds == Kind.NOTHING:
-                env[key] = UNKNOWN
+                # No call that is seen gives it: what the code does with it tells what others may give.
+                env[key] = TENSOR_GUESS if key in self.tensors() else UNKNOWN
+
+    def tensors(self) -> AbstractSet[str]:
+        """The parameters that are used as tensors."""
+        uses = self.program.annotations.used_as_tensor(self.function)
+        return {parameter.arg for parameter in self.function.parameters if parameter.arg in uses}
 
     def narrow_instance(self, subject: ast.expr, types: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of ``isinstance(subject, types)``."""
@@ -474,6 +486,8 @@ class Interpreter:
         results: list[Value] = []
         if holder.may(Kind.TENSOR):
             results.append(Value(Kind.TENSOR, inferred=holder.inferred, dtype=holder.dtype))
+        elif holder.kinds & ~Kind.NONE == Kind.UNKNOWN and _is_of_array(node):
+            return TENSOR_GUESS  # nothing else takes slices among several indices
         if holder.may(Kind.CONTAINER) or holder.element is not None:
             position = index.constant
             if isinstance(node.slice, ast.Slice):
@@ -601,6 +615,8 @@ class Interpreter:
             if value.depends_on_data:
                 return replace(SCALAR, inferred=value.inferred)
             return STATIC if not value.may(Kind.UNKNOWN) else UNKNOWN
+        if value.may(Kind.DRAWN):
+            self.asked(value)
         if isinstance(node.op, ast.USub) and isinstance(value.constant, (int, float)):
             return constant(-value.constant)
         if value.may(Kind.TENSOR):
@@ -608,7 +624,13 @@ class Interpreter:
         return replace(value, constant=MISSING, low=None, high=None)
 
     def _binary(self, node: ast.BinOp, env: Environment) -> Value:
-        return arithmetic(node.op, self.eval(node.left, env), self.eval(node.right, env))
+        return self.compute(node.op, self.eval(node.left, env), self.eval(node.right, env))
+
+    def compute(self, op: ast.operator, left: Value, right: Value) -> Value:
+        """The value of a binary operation; numbers that are drawn are noted."""
+        if (left.kinds | right.kinds) & Kind.DRAWN:
+            self.asked(DRAWN)
+        return arithmetic(op, left, right)
 
     def _compare(self, node: ast.Compare, env: Environment) -> Value:
         left = self.eval(node.left, env)
@@ -620,9 +642,16 @@ class Interpreter:
                 self.asked(results[-1])
             left = right
         if len(results) == 1:
+            if results[0].kinds == Kind.UNKNOWN and id(node) in self.masks:
+                return MASK_GUESS
             return results[0]
         joined = join_all(results)
         return joined if not joined.may(Kind.TENSOR) else replace(joined, single=all(r.single for r in results))
+
+    @cached_property
+    def masks(self) -> frozenset[int]:
+        """The comparisons that the function indexes with."""
+        return compared_to_index(self.function)
 
     def _formatted(self, node: ast.JoinedStr, env: Environment) -> Value:
         for part in node.values:
@@ -657,6 +686,10 @@ class Interpreter:
             value = element(value)
         self.yields = join(self.yields, value)
         return UNKNOWN
+
+
+def _is_of_array(node: ast.Subscript) -> bool:
+    return isinstance(node.slice, ast.Tuple) and any(map(is_cut, node.slice.elts))
 
 
 def _may_be_read(node: ast.expr, index: Value) -> bool:

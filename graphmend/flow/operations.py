@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphmend.flow.values import NOTHING, SCALAR, SIZE, SIZES, STATIC, Kind, Value, container, sequence
+from graphmend.flow.values import (
+    NOTHING,
+    SCALAR,
+    SIZE,
+    SIZES,
+    STATIC,
+    ExternalName,
+    Kind,
+    Target,
+    Value,
+    container,
+    sequence,
+)
 from graphmend.signatures import Signature
 
 Keywords = Sequence[tuple["str | None", Value]]
 
 _NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
-_PLAIN = Kind.STATIC | Kind.SIZE
+_CLASSES = {
+    "torch.bool": "bool",
+    **dict.fromkeys(["torch.long", "torch.int", "torch.short", "torch.uint8"], "int"),
+    **dict.fromkeys([f"torch.int{bits}" for bits in (8, 16, 32, 64)], "int"),
+    **dict.fromkeys(["torch.float", "torch.double", "torch.half", "torch.bfloat16"], "float"),
+    **dict.fromkeys([f"torch.float{bits}" for bits in (16, 32, 64)], "float"),
+}
+"""The classes of dtypes, by their names."""
 
 
 def operation(signature: Signature, arguments: list[Value], keywords: Keywords, method: bool) -> Value:
@@ -40,7 +59,7 @@ def operation(signature: Signature, arguments: list[Value], keywords: Keywords, 
     elementwise = signature.single == "operands"
     if signature.name in ("max", "min") and len(operands) == 2 and operands[1].may(Kind.TENSOR):
         whole, elementwise = True, True  # torch.max(a, b)
-    dtype = _dtype(signature, first, arguments[1:], tensors)
+    dtype = _dtype(signature, first, arguments[1:], keywords, tensors)
     value = Value(
         Kind.TENSOR,
         guess,
@@ -76,12 +95,37 @@ def _may_be_dtype(value: Value) -> bool:
     return value.may(Kind.CALLABLE | Kind.STATIC | Kind.UNKNOWN) and not _is_number(value)
 
 
+def _class_of(target: Target) -> str:
+    """The class of a dtype that is named; empty for anything else."""
+    return _CLASSES.get(target.name, "") if isinstance(target, ExternalName) else ""
+
+
+def _dtype_of_numbers(value: Value) -> str:
+    """The class of the dtype that a tensor of some numbers gets."""
+    if value.items is not None:
+        classes = {_dtype_of_numbers(item) for item in value.items}
+        return classes.pop() if len(classes) == 1 else ""
+    number = value.constant
+    return type(number).__name__ if isinstance(number, (bool, int, float)) else ""
+
+
 def _is_number(value: Value) -> bool:
     return isinstance(value.constant, (int, float))
 
 
-def _dtype(signature: Signature, first: Value, rest: Sequence[Value], tensors: Sequence[Value]) -> str:
+def _dtype(
+    signature: Signature, first: Value, rest: Sequence[Value], keywords: Keywords, tensors: Sequence[Value]
+) -> str:
     """The class of the dtype of the result; empty if it is not known."""
+    asked = [value for name, value in keywords if name in ("dtype", None)]
+    if signature.name in ("to", "type"):
+        asked += [value for value in rest if any(_class_of(each) for each in value.targets)]
+    if asked:
+        classes = {_class_of(each) for value in asked for each in value.targets}
+        known = len(classes) == 1 and all(value.only(Kind.CALLABLE) for value in asked)
+        return classes.pop() if known else ""
+    if signature.name == "tensor" and signature.dtype == "any":
+        return _dtype_of_numbers(first)
     if signature.name == "where":
         chosen = [value.dtype for value in rest]
         return chosen[0] if len(chosen) == 2 and chosen[0] == chosen[1] else ""

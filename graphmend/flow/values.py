@@ -229,6 +229,7 @@ TENSOR = Value(Kind.TENSOR)
 DRAWN = Value(Kind.DRAWN)
 NUMPY = Value(Kind.NUMPY)
 TENSOR_GUESS = Value(Kind.TENSOR, inferred=True)
+MASK_GUESS = Value(Kind.TENSOR, inferred=True, dtype="bool")
 SIZES = Value(Kind.CONTAINER | Kind.SIZE, element=SIZE)
 
 

@@ -19,6 +19,7 @@ _KINDS = {
     "size": Kind.SIZE,
     "static": Kind.STATIC,
     "none": Kind.NONE,
+    "unknown": Kind.UNKNOWN,
 }
 
 

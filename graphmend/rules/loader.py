@@ -13,6 +13,7 @@ from graphmend.findings import Impact, Severity
 from graphmend.obligations import Obligation
 from graphmend.rules.model import (
     Argument,
+    ArithmeticMatch,
     AttributeMatch,
     BranchMatch,
     CallMatch,
@@ -154,6 +155,9 @@ class _Reader:
             return self.subscript(raw["subscript"])
         if "context" in raw:
             return ContextMatch(frozenset(raw["context"]["manager"]))
+        if "arithmetic" in raw:
+            arithmetic = raw["arithmetic"]
+            return ArithmeticMatch(tuple(arithmetic["operand"]), tuple(arithmetic.get("without", ())))
         if "statement" in raw:
             return StatementMatch(frozenset(raw["statement"]))
         return self.pattern(raw)
@@ -251,7 +255,7 @@ class _Reader:
                 known.add("test")
             case CallMatch() | ContextMatch():
                 known.add("callee")
-            case AttributeMatch() | SubscriptMatch():
+            case AttributeMatch() | SubscriptMatch() | ArithmeticMatch():
                 known.add("code")
             case PatternMatch(pattern=pattern):
                 known |= self.metavariables(pattern, "match", "pattern")

@@ -19,6 +19,7 @@ from graphmend.rules.callees import CallRules, called_by, certainty_of_call, ids
 from graphmend.rules.conditions import Question, is_elif, questions, returns, tested_parts
 from graphmend.rules.holds import holds, least, surest
 from graphmend.rules.model import (
+    ArithmeticMatch,
     AttributeMatch,
     BranchMatch,
     CallMatch,
@@ -88,6 +89,7 @@ class Matcher:
         self.attributes = [(rule, rule.match) for rule in rules if isinstance(rule.match, AttributeMatch)]
         self.subscripts = [(rule, rule.match) for rule in rules if isinstance(rule.match, SubscriptMatch)]
         self.contexts = [(rule, rule.match) for rule in rules if isinstance(rule.match, ContextMatch)]
+        self.arithmetic = [(rule, rule.match) for rule in rules if isinstance(rule.match, ArithmeticMatch)]
         self.statements = [(rule, rule.match) for rule in rules if isinstance(rule.match, StatementMatch)]
         self.patterns = [
             (rule, rule.match, parse_pattern(rule.match.pattern))
@@ -100,7 +102,8 @@ class Matcher:
 
     def concerns(self, program: Program, function: Function) -> bool:
         """Whether a function can hold a match, from what was noted of it while it was interpreted, and its text."""
-        if (self.branches or self.subscripts or self._of_numbers) and function in program.tests_data:
+        on_data = self.branches or self.subscripts or self.arithmetic or self._of_numbers
+        if on_data and function in program.tests_data:
             return True
         if self._attribute_names and not self._attribute_names.isdisjoint(program.attributes.get(function, ())):
             return True
@@ -161,6 +164,10 @@ class Matcher:
             yield from self._attribute(facts, statement, node, "read")
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
             yield from self._subscript(facts, statement, node, "read")
+        elif isinstance(node, ast.BinOp):
+            yield from self._arithmetic(facts, statement, node, [node.left, node.right])
+        elif isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):
+            yield from self._arithmetic(facts, statement, node, [node.operand])
 
     def _patterns(
         self,
@@ -185,6 +192,7 @@ class Matcher:
                 yield from self._written(facts, node, target, value)
             case ast.AugAssign(target=target, value=value):
                 yield from self._written(facts, node, target, value)
+                yield from self._arithmetic(facts, node, node, [target, value])
                 if isinstance(target, ast.Subscript):
                     yield from self._subscript(facts, node, target, "read")
             case ast.With(items=items) | ast.AsyncWith(items=items):
@@ -304,6 +312,14 @@ class Matcher:
             known = [each for each in parts if each is not None]
             if len(known) == len(parts):
                 yield Match(rule, node, statement, least(*known), gb=rule.gb)
+
+    def _arithmetic(
+        self, facts: Facts, statement: ast.stmt, node: ast.expr | ast.stmt, operands: Sequence[ast.expr]
+    ) -> Iterator[Match]:
+        for rule, match in self.arithmetic:
+            certainty = surest(holds(facts, each, match.operands) for each in operands)
+            if certainty is not None and not any(holds(facts, each, match.without) for each in operands):
+                yield Match(rule, node, statement, certainty, gb=rule.gb)
 
     def _context(self, program: Program, facts: Facts, statement: ast.stmt, manager: ast.expr) -> Iterator[Match]:
         made = manager.func if isinstance(manager, ast.Call) else None

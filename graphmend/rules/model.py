@@ -156,7 +156,29 @@ class PatternMatch:
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-Match = BranchMatch | CallMatch | AttributeMatch | SubscriptMatch | ContextMatch | StatementMatch | PatternMatch
+@dataclass(frozen=True, slots=True)
+class ArithmeticMatch:
+    """Matches arithmetic: binary operators, signs and augmented assignments.
+
+    Attributes:
+        operands: facts, one of which must hold of an operand.
+        without: facts, none of which may hold of an operand.
+    """
+
+    operands: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+Match = (
+    BranchMatch
+    | CallMatch
+    | AttributeMatch
+    | SubscriptMatch
+    | ContextMatch
+    | StatementMatch
+    | ArithmeticMatch
+    | PatternMatch
+)
 
 
 @dataclass(frozen=True, slots=True)

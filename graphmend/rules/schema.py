@@ -32,7 +32,7 @@ FACTS = (
         "data",
     ),
     *("drawn-number", "numpy-number", "numpy-unknown", "size", "static", "text", "false", "not-true", "given"),
-    *("module", "none", "container", "sequence"),
+    *("module", "none", "unknown", "container", "sequence"),
 )
 """Facts about a value that a rule may ask for (:mod:`graphmend.rules.holds` says what they mean)."""
 
@@ -223,6 +223,12 @@ CONTEXT = Record(
         )
     }
 )
+ARITHMETIC = Record(
+    {
+        "operand": Field(_facts, "Facts, one of which must hold of an operand.", required=True),
+        "without": Field(_facts, "Facts, none of which may hold of an operand."),
+    }
+)
 MATCH = Record(
     {
         "branch": Field(BRANCH, "A branch on a value."),
@@ -230,6 +236,7 @@ MATCH = Record(
         "attribute": Field(ATTRIBUTE, "The use of an attribute."),
         "subscript": Field(SUBSCRIPT, "An index or a slice."),
         "context": Field(CONTEXT, "Entering a context manager."),
+        "arithmetic": Field(ARITHMETIC, "A binary operator, a sign, or an augmented assignment."),
         "statement": Field(ListOf(Text(choices=STATEMENTS), or_single=True), "Statements, by their kind."),
         "pattern": Field(_line, "Python code with metavariables: `$X` for one expression, `$...ARGS` for any number."),
         "where": Field(
@@ -238,7 +245,7 @@ MATCH = Record(
         ),
         "region": Field(Text(choices=REGIONS), "Where the rule looks; `traced` when left out."),
     },
-    one_of=("branch", "call", "attribute", "subscript", "context", "statement", "pattern"),
+    one_of=("branch", "call", "attribute", "subscript", "context", "arithmetic", "statement", "pattern"),
 )
 ARGUMENTS = {
     "outline": Record(
