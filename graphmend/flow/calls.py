@@ -25,6 +25,7 @@ from graphmend.flow.values import (
     Value,
     container,
     dictionary,
+    element,
     instance,
     join,
     join_all,
@@ -32,6 +33,7 @@ from graphmend.flow.values import (
     sequence,
     settled,
 )
+from graphmend.model.index import External
 from graphmend.model.module import Class, Function
 from graphmend.signatures import torch
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from graphmend.flow.interpreter import Interpreter
     from graphmend.flow.program import Program
 
+_LIST = "builtins.list"
 _NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
 
 
@@ -128,7 +131,7 @@ class Calls:
         node: ast.Call,
         interpreter: Interpreter,
     ) -> Value:
-        receiver = instance(cls)
+        receiver = replace(instance(cls), items=callee.items, element=callee.element)
         if isinstance(cls, ExternalName):
             self.program.note(interpreter.function, ObjectMethod(cls.name, "__call__", receiver))
             if cls.name in self.program.torch.module_containers and callee.element is not None:
@@ -172,6 +175,8 @@ class Calls:
 
     def _construct(self, cls: Class, arguments: list[Value], keywords: Keywords, line: int, caller: Function) -> Value:
         made = instance(cls)
+        if arguments and External(_LIST) in self.program.index.mro(cls):
+            made = replace(made, items=arguments[0].items, element=element(arguments[0]))
         method = self.program.index.method(cls, "__init__")
         if method is not None and (not self.program.is_module(cls) or self.program.follows_making(cls)):
             self.invoke(method, made, arguments, keywords, line, caller)

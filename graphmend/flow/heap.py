@@ -71,7 +71,7 @@ class Heap:
                 results.append(SIZE)
             elif name in _PARTS and holder.items is not None and all(item.is_tensor for item in holder.items):
                 results.append(holder.items[_PARTS.index(name)] if len(holder.items) == len(_PARTS) else UNKNOWN)
-            else:
+            elif not results or hasattr(list, name) or hasattr(dict, name) or hasattr(set, name):
                 owner = ObjectMethod("list", name, holder)
                 results.append(Value(Kind.CALLABLE, targets=frozenset((owner,))))
         if holder.may(Kind.STATIC | Kind.SIZE) and not holder.may(Kind.CONTAINER):

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
 from graphmend.flow.annotations import is_cut
+from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
 from graphmend.flow.environment import Environment, forget, merge, path_of
 from graphmend.flow.masks import compared_to_index
 from graphmend.flow.operators import arithmetic, compared
@@ -485,8 +485,11 @@ class Interpreter:
         """The value of ``holder[index]``."""
         results: list[Value] = []
         if holder.may(Kind.TENSOR):
-            results.append(Value(Kind.TENSOR, inferred=holder.inferred, dtype=holder.dtype))
-        elif holder.kinds & ~Kind.NONE == Kind.UNKNOWN and _is_of_array(node):
+            found = Value(Kind.TENSOR, inferred=holder.inferred, dtype=holder.dtype)
+            if is_of_array(node):
+                return found
+            results.append(found)
+        elif holder.kinds & ~Kind.NONE == Kind.UNKNOWN and is_of_array(node):
             return TENSOR_GUESS  # nothing else takes slices among several indices
         if holder.may(Kind.CONTAINER) or holder.element is not None:
             position = index.constant
@@ -688,7 +691,8 @@ class Interpreter:
         return UNKNOWN
 
 
-def _is_of_array(node: ast.Subscript) -> bool:
+def is_of_array(node: ast.Subscript) -> bool:
+    """Whether an index is one that, among what can be indexed, only arrays take."""
     return isinstance(node.slice, ast.Tuple) and any(map(is_cut, node.slice.elts))
 
 

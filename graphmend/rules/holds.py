@@ -23,9 +23,16 @@ _KINDS = {
 }
 
 
-def holds(facts: Facts, node: ast.expr, wanted: Iterable[str]) -> Confidence | None:
-    """How certain it is that one of some facts holds of an expression; ``None`` if nothing says that one does."""
-    value = facts.value(node)
+def holds(facts: Facts, node: ast.expr, wanted: Iterable[str], without: int = 0) -> Confidence | None:
+    """How certain it is that one of some facts holds of an expression; ``None`` if nothing says that one does.
+
+    Args:
+        facts: of the function.
+        node: the expression.
+        wanted: the facts.
+        without: kinds that the value is not, whatever is known of it.
+    """
+    value = facts.value(node).without(without)
     return surest(_is_module(facts, value) if fact == "module" else _holds(value, fact, node) for fact in wanted)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmend.findings import Confidence
-from graphmend.flow.interpreter import Facts
+from graphmend.flow.interpreter import Facts, is_of_array
 from graphmend.flow.program import Program
 from graphmend.flow.values import ExternalName, Kind, Target
 from graphmend.model.module import Function
@@ -45,6 +45,9 @@ _WORDS = {
 }
 """Finds the texts in which there may be such a statement."""
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+_LISTED = Kind.CONTAINER | Kind.SIZE
 
 
 @dataclass(frozen=True)
@@ -302,7 +305,7 @@ class Matcher:
             if access not in match.access:
                 continue
             parts = [
-                _owner_holds(facts, node.value, match.owners),
+                _owner_holds(facts, node.value, match.owners, without=_LISTED if is_of_array(node) else 0),
                 surest(holds(facts, each, match.index) for each in _indices(node)) if match.index else Confidence.HIGH,
                 surest(_bound_holds(facts, each, match.bound) for each in _bounds(node))
                 if match.bound
@@ -367,9 +370,16 @@ def _may_be_missing(program: Program, statement: ast.stmt) -> bool:
     return any(top not in _ALWAYS_THERE and program.index.find_module(top) is None for top in tops)
 
 
-def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str]) -> Confidence | None:
-    """How certain it is that an object is what a rule asks for: by a fact, or as an instance of a class."""
-    by_fact = holds(facts, owner, [each for each in wanted if "." not in each])
+def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str], without: int = 0) -> Confidence | None:
+    """How certain it is that an object is what a rule asks for: by a fact, or as an instance of a class.
+
+    Args:
+        facts: of the function.
+        owner: the object.
+        wanted: facts and classes.
+        without: kinds that it is not, by what is done with it.
+    """
+    by_fact = holds(facts, owner, [each for each in wanted if "." not in each], without)
     value = facts.value(owner)
     names = {cls.name for cls in value.classes if isinstance(cls, ExternalName)} if value.may(Kind.OBJECT) else set()
     by_class = None
