@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend.flow.values import (
+    MASK_GUESS,
     NONE,
     SIZES,
     STATIC,
@@ -268,7 +269,7 @@ class Annotations:
                 case External(name=name):
                     last = name.rpartition(".")[2]
                     if name in self.program.torch.tensors:
-                        results.append(TENSOR_GUESS)
+                        results.append(MASK_GUESS if last == "BoolTensor" else TENSOR_GUESS)
                     elif name in (
                         "builtins.int",
                         "builtins.float",

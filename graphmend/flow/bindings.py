@@ -242,10 +242,11 @@ class Bindings:
         # A decorator is interpreted once for all that it decorates: what it made itself (a wrapper) is kept; of what
         # was passed through it only what was passed here.
         found = frozenset(each for each in made.targets if each in value.targets or self._is_wrapper(each, value))
-        calling = [each for each in found if isinstance(each, Function) and _call_of_decorated(each) is not None]
+        calling = [each for each in found if isinstance(each, Function) and _calls_decorated(each)]
         if calling:
             # What such a wrapper calls is one of all that the decorator decorates; this is what it calls here.
             self.program.wrappers.setdefault(function, set()).update(calling)
+            self.program.passing.update(filter(_passes_results, calling))
             found |= value.targets
         return Value(Kind.CALLABLE, targets=found) if found else value
 
@@ -259,11 +260,32 @@ class Bindings:
         return not given.targets & decorated.targets
 
 
-def _call_of_decorated(wrapper: Function) -> ast.Call | None:
-    """Where the function that a decorator returns calls what the decorator was given."""
+def _passes_results(wrapper: Function) -> bool:
+    """Whether all that the function that a decorator returns gives back is what it gets from the decorated one."""
+    nodes = list(walk_scope(wrapper.body))
+    calls = [node for node in nodes if _is_call_of_decorated(wrapper, node)]
+    names = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and node.value in calls
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    returned = [node.value for node in nodes if isinstance(node, ast.Return)]
+    return bool(returned) and all(
+        value in calls or (isinstance(value, ast.Name) and value.id in names and stored.count(value.id) == 1)
+        for value in returned
+    )
+
+
+def _is_call_of_decorated(wrapper: Function, node: ast.AST) -> bool:
+    """Whether a node of the function that a decorator returns calls what the decorator was given."""
     decorator = wrapper.parent
     given = decorator.parameters[0].arg if decorator is not None and decorator.parameters else ""
-    for node in walk_scope(wrapper.body):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == given:
-            return node
-    return None
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == given
+
+
+def _calls_decorated(wrapper: Function) -> bool:
+    """Whether the function that a decorator returns calls what the decorator was given."""
+    return any(_is_call_of_decorated(wrapper, node) for node in walk_scope(wrapper.body))

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
 _LIST = "builtins.list"
+_STRUCTURED = Kind.CONTAINER | Kind.SIZE | Kind.OBJECT
 _NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
 
 
@@ -60,8 +61,11 @@ class Calls:
     ) -> Value:
         """The value of a call, and its consequences for the functions it may reach."""
         results: list[Value] = []
+        passing = self._passing(callee.targets)
         for each in ordered(callee.targets):
-            results.append(self._call_target(each, arguments, keywords, node, interpreter))
+            result = self._call_target(each, arguments, keywords, node, interpreter)
+            if function_of(each) not in passing:
+                results.append(result)
         if callee.may(Kind.OBJECT):
             for cls in ordered(callee.classes):
                 results.append(self._call_object(cls, callee, arguments, keywords, node, interpreter))
@@ -71,6 +75,13 @@ class Calls:
             # Something configured: an activation from a table, a method of the configuration.
             results.append(UNKNOWN if any(value.depends_on_data for value in arguments) else STATIC)
         return join_all(results) if results else UNKNOWN
+
+    def _passing(self, targets: frozenset[Target]) -> frozenset[Function]:
+        """Wrappers that give back what another target gives, which they decorate, and that of all others like it."""
+        if len(targets) < 2:
+            return frozenset()
+        wrapped = (self.program.wrappers.get(function, ()) for each in targets if (function := function_of(each)))
+        return frozenset(each for wrappers in wrapped for each in wrappers if each in self.program.passing)
 
     def _call_target(
         self, each: Target, arguments: list[Value], keywords: Keywords, node: ast.Call, interpreter: Interpreter
@@ -285,9 +296,19 @@ class Calls:
                 values[name] = join(declared, values[name].without(Kind.UNKNOWN))
             if declared.kinds & ~Kind.UNKNOWN and values[name].inferred and not values[name].kinds & declared.kinds:
                 values[name] = declared  # what is declared is believed before what is made of an argument
+            if declared.only(Kind.TENSOR | Kind.NONE) and values[name].may(Kind.TENSOR):
+                if values[name].may(_STRUCTURED):
+                    values[name] = values[name].without(_STRUCTURED).guess()
             if declared.only(_NUMBERS | Kind.NONE) and values[name].may(_NUMBERS) and values[name].may(Kind.TENSOR):
                 values[name] = values[name].guess()  # one of the values of a dictionary, say, and hardly a tensor
         return values
+
+
+def function_of(called: Target) -> Function | None:
+    """The function of the linted files that a target is, also as a method."""
+    if isinstance(called, Bound):
+        return called.function
+    return called if isinstance(called, Function) else None
 
 
 def _holds_data(value: Value) -> bool:

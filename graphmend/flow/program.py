@@ -113,6 +113,8 @@ class Program:
         """The attributes, of those that rules look for, that each function uses."""
         self.wrappers: dict[Function, set[Function]] = {}
         """The functions that run around a decorated one, and call it."""
+        self.passing: set[Function] = set()
+        """Those of them that give back what they get from it."""
         self.failures: dict[Function, Exception] = {}
         """Functions whose interpretation failed inside graphmend itself."""
         self.active: list[Function] = []

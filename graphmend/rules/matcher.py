@@ -305,7 +305,7 @@ class Matcher:
             if access not in match.access:
                 continue
             parts = [
-                _owner_holds(facts, node.value, match.owners, without=_LISTED if is_of_array(node) else 0),
+                _owner_holds(facts, node.value, match.owners, without=_LISTED if _takes_arrays(facts, node) else 0),
                 surest(holds(facts, each, match.index) for each in _indices(node)) if match.index else Confidence.HIGH,
                 surest(_bound_holds(facts, each, match.bound) for each in _bounds(node))
                 if match.bound
@@ -406,6 +406,14 @@ def _bound_holds(facts: Facts, bound: ast.expr, wanted: Sequence[str]) -> Confid
     certainty = holds(facts, bound, wanted)
     plain = facts.value(bound).may(Kind.STATIC | Kind.SIZE)
     return Confidence.LOW if plain and certainty is not None else certainty
+
+
+def _takes_arrays(facts: Facts, node: ast.Subscript) -> bool:
+    """Whether what is indexed is no list: it takes several indices, or a mask."""
+    if is_of_array(node):
+        return True
+    masks = [each for each in _indices(node) if holds(facts, each, ("boolean-tensor",))]
+    return any(not facts.value(each).single for each in masks)
 
 
 def _indices(node: ast.Subscript) -> list[ast.expr]:
