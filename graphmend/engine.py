@@ -117,6 +117,7 @@ class _File:
     named: bool
     generated: bool = False
     count: int = 0
+    limits: list[str] = field(default_factory=list)
     leads: list[Lead] = field(default_factory=list)
 
 
@@ -142,7 +143,7 @@ class _Session:
         if self.request.fix:
             self.mend()
         fixed = [
-            FixedFile(file.path, file.original.text, file.source.text, file.count)
+            FixedFile(file.path, file.original.text, file.source.text, file.count, tuple(file.limits))
             for file in self.files.values()
             if file.source is not file.original
         ]
@@ -325,6 +326,7 @@ class _Session:
         after = replace(before, text=apply_edits(before.text, edits))
         file.source = after
         file.count += sum(not fix.is_step for fix in chosen)
+        file.limits += [fix.limits for fix in chosen if fix.limits]
         mended = [lead for lead in wanted if lead.finding.fix in chosen]
         file.leads = [lead for lead in file.leads if lead.finding.fix not in chosen]
         known = os.path.abspath(file.path)

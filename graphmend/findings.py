@@ -245,6 +245,8 @@ class FixedFile:
     after: str
     count: int
     """How many fixes were applied."""
+    limits: tuple[str, ...] = ()
+    """Where the graph still breaks at some of them (:attr:`Fix.limits`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,18 @@ class Layer(nn.Module):
         return y
 """
 CLEAN = MODEL.replace('        print("mean", y.mean())\n', "")
+PARTLY = """\
+import torch
+from torch import nn
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        length = torch.norm(x, dim=1, keepdim=True)
+        if (length == 0).all():
+            return torch.zeros_like(x)
+        return x / length
+"""
 UNFIXABLE = """\
 import logging
 
@@ -245,6 +257,15 @@ class TestFixing:
         assert "graphmend" in (project / "model.py").read_text()
         assert main(["lint"]) == 0
         assert os.listdir(project) == ["model.py"]
+
+    def test_fix_says_where_the_graph_still_breaks(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        write(project, model=PARTLY)
+        assert main(["lint", "--fix"]) == 0
+        assert "At 1 of them the graph still breaks where a gradient is needed.\n" in capsys.readouterr().out
+        write(project, model=PARTLY)
+        main(["lint", "--fix", "--output-format", "json"])
+        (fixed,) = json.loads(capsys.readouterr().out)["fixed"]
+        assert fixed == {"path": "model.py", "count": 1, "limits": ["where a gradient is needed"]}
 
     def test_fix_can_fail_a_build(self, project: Path) -> None:
         write(project, model=MODEL)

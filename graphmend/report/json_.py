@@ -18,7 +18,7 @@ def render(report: Report, options: Options) -> str:
         "findings": [finding_of(finding) for finding in report.findings],
         "unexplained": [site_of(site) for site in report.unexplained],
         "errors": [error_of(error) for error in report.errors],
-        "fixed": [{"path": file.path, "count": file.count} for file in report.fixed],
+        "fixed": [{"path": file.path, "count": file.count, "limits": list(file.limits)} for file in report.fixed],
         "files": report.files,
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from graphmend.findings import Applicability, BreakSite, Finding, Impact, Report, Seen, Severity
+from graphmend.model.index import RUNTIME_COPY
 from graphmend.report import Options, counted, is_fixable, place, unsuppressed
 
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -84,7 +86,9 @@ class Writer:
             yield "impact", "the whole function is left to Python", "yellow"
         for cause in causes:
             yield "found", cause, "cyan"
-        if not causes:
+        if not causes and _keeps_branch(site):
+            yield "found", "mended, but the branch stays where a gradient is needed or an arm is not traced", "yellow"
+        elif not causes:
             yield "found", "nothing; no rule explains it", "yellow"
             if site.explanation:
                 yield "dynamo", site.explanation, "cyan"
@@ -136,6 +140,8 @@ class Writer:
         if report.fixed:
             count = sum(file.count for file in report.fixed)
             yield f"Fixed {counted(count, 'finding')} in {counted(len(report.fixed), 'file')}."
+            for limit, times in Counter(limit for file in report.fixed for limit in file.limits).items():
+                yield f"At {times} of them the graph still breaks {limit}."
         silenced = len(report.findings) - len(shown)
         tail = f" ({silenced} silenced)" if silenced else ""
         yield from self.traced(report)
@@ -175,6 +181,12 @@ class Writer:
         if rest:
             code = rest[0].rule
             yield f"To keep the rest out of the way: `# noqa: {code}` on a line, `--ignore {code}`, `--fail-on error`."
+
+
+def _keeps_branch(site: BreakSite) -> bool:
+    """Whether a run broke in the runtime's ``select``, which branches where the choice cannot be part of the graph."""
+    path = site.inside.path.replace("\\", "/") if site.inside else ""
+    return path.endswith(("graphmend/runtime/select.py", f"/{RUNTIME_COPY}.py"))
 
 
 def _chain(finding: Finding) -> str:

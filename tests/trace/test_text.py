@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from graphmend.findings import BreakSite, Frame
 from graphmend.report.traced import Trace, as_json, as_text
 from graphmend.trace.explain import Explanation, Site
@@ -81,3 +83,14 @@ def test_colour_only_on_request() -> None:
     trace = Trace("t", RUN, replace(NOTHING, sites=(Site(DEEP, ()),)))
     assert "\x1b[" not in as_text(trace)
     assert "\x1b[1mGB0007\x1b[0m" in as_text(trace, colour=True)
+
+
+@pytest.mark.parametrize(
+    "path", ["/lib/graphmend/runtime/select.py", "pkg/_graphmend.py", "C:\\lib\\graphmend\\runtime\\select.py"]
+)
+def test_a_branch_that_a_mended_place_keeps(path: str) -> None:
+    site = replace(DEEP, inside=Frame(path, 91, "_attempt"))
+    explanation = replace(NOTHING, sites=(Site(site, ()),))
+    text = as_text(Trace("t", replace(RUN, graphs=(2,), log=BROKEN), explanation))
+    assert "= found: mended, but the branch stays where a gradient is needed or an arm is not traced\n" in text
+    assert "no rule explains it\n  =" not in text
