@@ -40,6 +40,8 @@ _OF_SIZES = frozenset(
     {"view", "reshape", "expand", "repeat", "transpose", "permute", "zeros", "ones", "rand", "randn", "empty"}
 )
 """Operations whose first argument, as a method or a function, is a size."""
+_OF_NUMBERS = frozenset({"tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "is_tensor"})
+"""Functions that are given numbers, arrays or sizes first."""
 
 
 class Annotations:
@@ -114,10 +116,16 @@ class Annotations:
                     names.add(node.value.id)
             elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
                 dotted = self.program.index.dotted(function.module, node.func)
-                if any(isinstance(d, External) and self.program.torch.function(d.name) for d in dotted):
+                if any(isinstance(d, External) and self._takes_tensor_first(d.name) for d in dotted):
                     names.add(node.args[0].id)
         names.update(name for mask, name in masks.items() if mask in indices)  # what is compared to make a mask
         return names
+
+    def _takes_tensor_first(self, name: str) -> bool:
+        """Whether a dotted name is an operation of torch whose first argument is a tensor, no size and no number."""
+        last = name.rpartition(".")[2]
+        sizes = any(parameter.position == 0 for parameter in self.torch.integers.get(last, ()))
+        return last not in _OF_NUMBERS and not sizes and self.torch.function(name) is not None
 
     def _makes_tensor(self, node: ast.expr, function: Function) -> bool:
         """Whether an expression is a call that gives a tensor, going by the name of what is called."""
