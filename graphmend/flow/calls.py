@@ -29,6 +29,7 @@ from graphmend.flow.values import (
     instance,
     join,
     join_all,
+    keyed,
     ordered,
     sequence,
     settled,
@@ -271,7 +272,7 @@ class Calls:
         if node.vararg is not None:
             values[node.vararg.arg] = container(join_all(rest)) if rest else container(NOTHING)
         named = {*positional, *(arg.arg for arg in node.kwonlyargs)}
-        extra: list[Value] = []
+        extra: dict[str, Value] = {}
         spread = False
         for name, value in keywords:
             if name is None:
@@ -279,9 +280,9 @@ class Calls:
             elif name in named:
                 values[name] = value
             else:
-                extra.append(value)
+                extra[name] = value
         if node.kwarg is not None:
-            values[node.kwarg.arg] = dictionary(join_all(extra) if extra and not spread else UNKNOWN)
+            values[node.kwarg.arg] = keyed(extra) if extra and not spread else dictionary(UNKNOWN)
         for parameter in function.parameters:
             name = parameter.arg
             declared = self.program.annotations.declared(function, parameter)

@@ -39,12 +39,14 @@ from graphmend.flow.values import (
     container,
     dictionary,
     element,
+    field_of,
     held,
     join,
     join_all,
+    keyed,
     sequence,
-    shallow,
     target,
+    with_field,
 )
 from graphmend.flow.wording import is_called_a_configuration, is_called_a_mask
 from graphmend.model.index import External
@@ -309,10 +311,10 @@ class Interpreter:
                     env[key] = value
             case ast.Subscript(value=owner, slice=index):
                 holder = self.eval(owner, env)
-                self.index(index, env)
+                place = self.index(index, env)
                 key = path_of(owner)
                 if holder.may(Kind.CONTAINER) and key and key in env:
-                    env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, value)))
+                    env[key] = with_field(holder, place.constant, value)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 self.unpack(elements, value, env)
             case ast.Starred(value=inner):
@@ -498,7 +500,8 @@ class Interpreter:
             elif isinstance(position, int) and holder.items and -len(holder.items) <= position < len(holder.items):
                 results.append(holder.items[position])
             else:
-                results.append(held(replace(holder, kinds=Kind.CONTAINER)))
+                field = field_of(holder, position)
+                results.append(held(replace(holder, kinds=Kind.CONTAINER)) if field is None else field)
         if holder.may(Kind.SIZE) and not holder.may(Kind.CONTAINER):
             results.append(SIZE)
         if holder.may(Kind.STATIC):
@@ -529,7 +532,8 @@ class Interpreter:
         for key in node.keys:
             if key is not None:
                 self.eval(key, env)
-        return dictionary(join_all(values))
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+        return keyed(dict(zip(keys, values))) if len(keys) == len(values) else dictionary(join_all(values))
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Environment
@@ -572,7 +576,7 @@ class Interpreter:
         holder = env[key] if key and key in env else None
         added = arguments[-1] if method.attr in _ADDING else element(arguments[-1])
         if holder is not None and holder.may(Kind.CONTAINER):
-            env[key] = replace(holder, items=None, element=shallow(join(holder.element or NOTHING, added)))
+            env[key] = with_field(holder, MISSING, added)
         elif isinstance(method.value, ast.Attribute):
             stored = self.eval(method.value, dict(env))
             if stored.only(Kind.CONTAINER):

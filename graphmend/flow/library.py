@@ -28,9 +28,11 @@ from graphmend.flow.values import (
     container,
     dictionary,
     element,
+    field_of,
     held,
     instance,
     join_all,
+    keyed,
     sequence,
     target,
 )
@@ -193,6 +195,8 @@ class Library:
             case "zip":
                 return container(sequence([element(argument) for argument in arguments]))
             case "dict":
+                if not arguments and all(key is not None for key, _ in keywords):
+                    return keyed({key: value for key, value in keywords if key is not None})
                 inner = join_all(value for _, value in keywords)
                 return dictionary(join_all([inner, element(first)]) if arguments else inner)
             case "range":
@@ -284,7 +288,10 @@ _BUFFER = Value(Kind.TENSOR | Kind.NONE, inferred=True, leaf=True)
 
 def _container_method(name: str, receiver: Value, arguments: list[Value]) -> Value:
     each = held(receiver)
+    known = field_of(receiver, arguments[0].constant) if arguments else None
     match name:
+        case "get" | "pop" if known is not None:
+            return join_all([known, *(arguments[1:] or [NONE])]) if name == "get" else known
         case "items":
             return container(sequence((STATIC, each)))
         case "values":

@@ -6,7 +6,7 @@ fixed point is reached by comparing them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final, TypeVar, Union
@@ -117,6 +117,7 @@ class _Missing:
 
 MISSING: Final = _Missing()
 Constant = Union[str, bytes, int, float, bool, None, _Missing]
+Fields = tuple[tuple[str, "Value"], ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -141,6 +142,7 @@ class Value:
         traced: whether ``constant`` is what tracing makes it (``torch.compiler.is_compiling()`` and wrappers of it).
         fixed: for a tensor or a NumPy number, whether it was computed from plain numbers, element by element: where a
             plain number is wanted, tracing knows it.
+        fields: for a dict, the values under keys that it is known to have, in order of the keys.
     """
 
     kinds: Final[int]
@@ -157,6 +159,7 @@ class Value:
     high: Final[float | None] = None
     traced: Final[bool] = False
     fixed: Final[bool] = False
+    fields: Final[Fields | None] = None
 
     def __eq__(self, other: object) -> bool:
         # Written out, cheapest first: the fixed point compares values millions of times.
@@ -180,6 +183,7 @@ class Value:
             and self.targets == other.targets
             and self.element == other.element
             and self.items == other.items
+            and self.fields == other.fields
         )
 
     def __hash__(self) -> int:
@@ -278,17 +282,39 @@ def dictionary(element: Value) -> Value:
     return Value(Kind.CONTAINER, element=shallow(element), classes=_DICT)
 
 
+def keyed(values: Mapping[str, Value]) -> Value:
+    """A dict of which every key is known."""
+    known = tuple((key, shallow(settled(values[key]))) for key in sorted(values)) if len(values) <= _MANY else None
+    return replace(dictionary(join_all(values.values())), fields=known)
+
+
+def with_field(holder: Value, key: Constant, value: Value) -> Value:
+    """A container in which an element was given a value."""
+    fields = None
+    if holder.fields is not None and isinstance(key, str):
+        fields = keyed({**dict(holder.fields), key: value}).fields
+    return replace(holder, items=None, element=shallow(join(holder.element or NOTHING, value)), fields=fields)
+
+
+def field_of(holder: Value, key: Constant) -> Value | None:
+    """What a dict holds under a key; ``None`` if that is not known."""
+    if holder.fields is None or not holder.only(Kind.CONTAINER | Kind.NONE):
+        return None
+    return next((value for name, value in holder.fields if name == key), None)
+
+
 def shallow(value: Value, depth: int = _DEPTH) -> Value:
     """The value with containers nested deeper than the domain's bound cut off."""
     if value.element is None and value.items is None:
         return value
     if depth == 0:
-        return replace(value, items=None, element=UNKNOWN)
+        return replace(value, items=None, element=UNKNOWN, fields=None)
     element = shallow(value.element, depth - 1) if value.element else None
     items = tuple(shallow(item, depth - 1) for item in value.items) if value.items is not None else None
-    if element == value.element and items == value.items:
+    fields = tuple((key, shallow(each, depth - 1)) for key, each in value.fields) if value.fields is not None else None
+    if element == value.element and items == value.items and fields == value.fields:
         return value
-    return replace(value, items=items, element=element)
+    return replace(value, items=items, element=element, fields=fields)
 
 
 def join(a: Value, b: Value) -> Value:
@@ -334,7 +360,17 @@ def join(a: Value, b: Value) -> Value:
         None if a.high is None or b.high is None else max(a.high, b.high),
         traced,
         (a.fixed or b.fixed) and (a.fixed or not a.kinds & made) and (b.fixed or not b.kinds & made),
+        a.fields if a.fields is b.fields else _join_fields(a, b),
     )
+
+
+def _join_fields(a: Value, b: Value) -> Fields | None:
+    if not a.kinds & b.kinds & Kind.CONTAINER:
+        return a.fields or b.fields  # one side is no container
+    if a.fields is None or b.fields is None:
+        return None
+    others = dict(b.fields)
+    return tuple((key, join(value, others[key])) for key, value in a.fields if key in others)
 
 
 def _join_contents(a: Value, b: Value) -> tuple[Value | None, tuple[Value, ...] | None]:
