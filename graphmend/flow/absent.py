@@ -1,6 +1,7 @@
-"""What is ``None`` for good, and the code that tracing does not get to for it.
+"""What is ``None`` or off for good, and the code that tracing does not get to for it.
 
-Attributes are, by what is written to them, and arguments, by what the calls give.
+Attributes are ``None``, by what is written to them, and arguments, by what the calls give; switches of a module are off
+(``DEBUG = False``).
 
 Anybody may set an attribute from outside of the files, so this only serves to leave findings out, never as a proof. It
 holds for ``None`` alone: that a buffer or a bias is not there is how a class says that it has none, while a number or a
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from graphmend.flow.interpreter import Facts
 from graphmend.flow.values import NOTHING, Kind, Value
-from graphmend.model.module import Class
+from graphmend.model.module import Class, Module, ValueBinding
 from graphmend.model.scopes import walk_scope
 
 if TYPE_CHECKING:
@@ -36,10 +37,12 @@ class Absent:
         self.program = program
         self._known: dict[tuple[Class, str], bool] = {}
         self._families: dict[Class, re.Pattern[str]] = {}
+        self._off: dict[tuple[Module, str], bool] = {}
 
     def facts(self, facts: Facts) -> Facts:
-        """What is known of a function once attributes that are ``None`` for good decide its conditions."""
-        absent, arguments = frozenset(self._reads(facts)), frozenset(self._arguments(facts))
+        """What is known of a function once what is ``None`` or off for good decides its conditions."""
+        absent = frozenset((*self._reads(facts), *self._switches(facts)))
+        arguments = frozenset(self._arguments(facts))
         return self.program.facts(facts.function, absent, arguments) if absent or arguments else facts
 
     def _arguments(self, facts: Facts) -> Iterator[str]:
@@ -59,6 +62,29 @@ class Absent:
         for node in reads:
             if node.attr in names and isinstance(node.ctx, ast.Load) and self._is_absent(facts, node):
                 yield id(node)
+
+    def _switches(self, facts: Facts) -> Iterator[int]:
+        """The names that read a switch which is off."""
+        function = facts.function
+        for node in walk_scope(function.body):
+            if isinstance(node, ast.Name) and facts.value(node).constant is False and node.id not in function.locals:
+                if self._is_off(function.module, node.id):
+                    yield id(node)
+
+    def _is_off(self, module: Module, name: str) -> bool:
+        """Whether a module gives a name ``False``, and no file anything else."""
+        key = (module, name)
+        if key not in self._off:
+            match module.bindings.get(name):
+                case [ValueBinding(value=ast.Constant(value=False))]:
+                    switched = re.compile(rf"\bglobal\b[^\n]*\b{name}\b")
+                    written = re.compile(rf"\.{name}\b\s*(?::[^=\n]*)?=(?!=)|[\"']{name}[\"']")
+                    self._off[key] = not switched.search(module.source.text) and not any(
+                        name in text and written.search(text) for text in self._texts
+                    )
+                case _:
+                    self._off[key] = False
+        return self._off[key]
 
     def _is_absent(self, facts: Facts, node: ast.Attribute) -> bool:
         holder = facts.value(node.value)

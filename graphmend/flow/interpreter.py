@@ -74,7 +74,7 @@ class Facts:
     kept: list[ast.AST] = field(default_factory=list)
     """Nodes made on the way, kept alive because ``values`` goes by identity."""
     absent: frozenset[int] = frozenset()
-    """Attributes that tracing finds to be ``None``, by the identity of their nodes."""
+    """Attributes and names that tracing finds to be ``None`` or off, by the identity of their nodes."""
     is_module: Callable[[ClassRef], bool] = lambda _: False
     """Whether the instances of a class are ``torch.nn.Module`` objects."""
 
@@ -447,6 +447,8 @@ class Interpreter:
         return constant(value) if isinstance(value, (str, bytes, int, float, bool, type(None))) else STATIC
 
     def _name(self, node: ast.Name, env: Environment) -> Value:
+        if self.facts is not None and id(node) in self.facts.absent:
+            return ABSENT
         value = env.get(node.id)
         return value if value is not None else self.program.bindings.free_name(self.function, node.id)
 
