@@ -31,7 +31,7 @@ from graphmend.flow.values import (
 from graphmend.model.index import Definition, External, ModuleValue
 from graphmend.model.module import MODULE_CODE, Class, Function, Module
 from graphmend.model.scopes import walk_scope
-from graphmend.regions.entries import DISABLED
+from graphmend.regions.entries import DISABLED, is_disabler
 
 if TYPE_CHECKING:
     from graphmend.flow.program import Program
@@ -205,6 +205,8 @@ class Bindings:
             self._decorated[function] = plain  # cuts cycles
         value = plain
         for decorator in reversed(function.decorators):
+            if is_disabler(self.program.index, function, decorator):
+                continue  # it may be another one, where torch is too old
             if self.program.launches is not None:
                 self._launch(decorator, value, function, interpreter, env or {})
             value = self._decorate(decorator, value, function, interpreter)

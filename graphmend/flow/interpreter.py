@@ -224,7 +224,9 @@ class Interpreter:
                 read = _load(assigned)
                 if self.facts is not None:
                     self.facts.kept.append(read)
-                self.assign(assigned, self.compute(op, self.eval(read, env), self.eval(value, env)), env)
+                left, right = self.eval(read, env), self.eval(value, env)
+                self.compute(op, left, right)
+                self.assign(assigned, arithmetic(op, left, right), env)
             case ast.AnnAssign(target=assigned, annotation=annotation, value=ast.expr() as value):
                 result = self.eval(value, env)
                 if result.kinds & Kind.UNKNOWN:
@@ -637,9 +639,12 @@ class Interpreter:
 
     def compute(self, op: ast.operator, left: Value, right: Value) -> Value:
         """The value of a binary operation; numbers that are drawn are noted."""
+        result = arithmetic(op, left, right)
         if (left.kinds | right.kinds) & Kind.DRAWN:
             self.asked(DRAWN)
-        return arithmetic(op, left, right)
+            if result.only(Kind.DRAWN):
+                return STATIC  # tracing gave up on the function, and its numbers are plain ones
+        return result
 
     def _compare(self, node: ast.Compare, env: Environment) -> Value:
         left = self.eval(node.left, env)

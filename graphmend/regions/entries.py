@@ -41,20 +41,26 @@ class Entry:
 
 def decorator_names(index: Index, decorated: Function | Class) -> set[str]:
     """The dotted names of the decorators of a function or class (of the called object, for one with arguments)."""
-    names: set[str] = set()
-    for decorator in decorated.decorators if isinstance(decorated, Function) else decorated.node.decorator_list:
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        found = index.dotted_in(decorated.parent, decorated.module, called)
-        if any(isinstance(definition, ModuleValue) for definition in found):
-            found = tuple(index.alternatives(decorated.module, called))
-        for definition in found:
-            if isinstance(definition, External):
-                names.add(definition.name)
-            elif isinstance(definition, Function) and is_runtime(definition.module):
-                names.add(f"graphmend.{definition.name}")
-            elif isinstance(definition, Class) and is_runtime(definition.module):
-                names.add(f"graphmend.{definition.name}")
-    return names
+    decorators = decorated.decorators if isinstance(decorated, Function) else decorated.node.decorator_list
+    return {name for decorator in decorators for name in _names(index, decorated, decorator)}
+
+
+def _names(index: Index, decorated: Function | Class, decorator: ast.expr) -> Iterator[str]:
+    """The dotted names that one decorator may have."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    found = index.dotted_in(decorated.parent, decorated.module, called)
+    if any(isinstance(definition, ModuleValue) for definition in found):
+        found = tuple(index.alternatives(decorated.module, called))
+    for definition in found:
+        if isinstance(definition, External):
+            yield definition.name
+        elif isinstance(definition, (Function, Class)) and is_runtime(definition.module):
+            yield f"graphmend.{definition.name}"
+
+
+def is_disabler(index: Index, decorated: Function, decorator: ast.expr) -> bool:
+    """Whether a decorator keeps a function from being compiled."""
+    return not DISABLERS.isdisjoint(_names(index, decorated, decorator))
 
 
 def is_runtime(module: Module) -> bool:
