@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from graphmend.flow.masks import compared_to_index
 from graphmend.flow.values import (
     MASK_GUESS,
     NONE,
@@ -42,6 +43,10 @@ _OF_SIZES = frozenset(
 """Operations whose first argument, as a method or a function, is a size."""
 _OF_NUMBERS = frozenset({"tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "is_tensor"})
 """Functions that are given numbers, arrays or sizes first."""
+
+
+_HOPS = 3
+"""How many calls a parameter is followed through."""
 
 
 class Annotations:
@@ -80,7 +85,7 @@ class Annotations:
         default = function.defaults.get(parameter.arg)
         used = parameter.arg in self.used_as_tensor(function)
         if default is None:
-            guess = used or not (self._used_otherwise(function, parameter.arg) or _is_flag(function, parameter.arg))
+            guess = used or not self._used_as_plain(function, parameter.arg)
             return replace(TENSOR_GUESS, leaf=True) if guess else UNKNOWN
         value = self.program.bindings.value_of(default, function.module)
         if value.kinds == Kind.NONE:
@@ -92,16 +97,12 @@ class Annotations:
         if function in self._tensor_uses:
             return self._tensor_uses[function]
         names = self._tensor_uses[function] = set()
-        masks: dict[str, str] = {}
-        indices: set[str] = set()
+        masks = compared_to_index(function)
         for node in walk_scope(function.body):
             match node:
-                case ast.Assign(targets=[ast.Name(id=mask)], value=ast.Compare(left=ast.Name(id=name), ops=[_])):
-                    masks[mask] = name
-                case ast.Subscript(slice=ast.Name(id=mask)):
-                    indices.add(mask)
-                case ast.Subscript(slice=ast.Compare(left=ast.Name(id=name), ops=[_])):
-                    names.add(name)
+                case ast.Compare(left=ast.Name(id=name)) if id(node) in masks:
+                    if not _is_choice(masks[id(node)]):
+                        names.add(name)
                 case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=parts)) if any(map(is_cut, parts)):
                     names.add(name)
                 case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -118,7 +119,6 @@ class Annotations:
                 dotted = self.program.index.dotted(function.module, node.func)
                 if any(isinstance(d, External) and self._takes_tensor_first(d.name) for d in dotted):
                     names.add(node.args[0].id)
-        names.update(name for mask, name in masks.items() if mask in indices)  # what is compared to make a mask
         return names
 
     def _takes_tensor_first(self, name: str) -> bool:
@@ -136,6 +136,52 @@ class Annotations:
         if isinstance(node.func, ast.Attribute) and node.func.attr in self.torch.telling:
             known.append(self.torch.method(node.func.attr))
         return any(signature is not None and signature.returns == "tensor" for signature in known)
+
+    def _used_as_plain(self, function: Function, name: str, hops: int = 0) -> bool:
+        """Whether what is done with a parameter, also by functions that it is handed to, says that it is no tensor.
+
+        One that is only handed on is a tensor if it is used as one there; but the first one, which a module computes
+        with, is one anyway.
+        """
+        if self._used_otherwise(function, name) or _is_flag(function, name):
+            return True
+        if hops > _HOPS or name == function.first_argument:
+            return False
+        handed = list(self._handed(function, name))
+        if any(name_there in self.used_as_tensor(called) for called, name_there in handed):
+            return False
+        if any(self._used_as_plain(called, there, hops + 1) for called, there in handed):
+            return True
+        reads = sum(isinstance(node, ast.Name) and node.id == name for node in walk_scope(function.body))
+        return bool(handed) and reads == len(handed)
+
+    def _handed(self, function: Function, name: str) -> Iterator[tuple[Function, str]]:
+        """The functions that are given a parameter as it is, with what they call it."""
+        for node in walk_scope(function.body):
+            if isinstance(node, ast.Call):
+                called = self._called(function, node.func)
+                if called is not None and not any(isinstance(each, ast.Starred) for each in node.args):
+                    own = called.parameters[1:] if called.owner is not None else called.parameters
+                    yield from (
+                        (called, parameter.arg)
+                        for each, parameter in [
+                            *zip(node.args, own),
+                            *((word.value, each) for word in node.keywords for each in own if each.arg == word.arg),
+                        ]
+                        if _is_name(each, name) and parameter.annotation is None
+                    )
+
+    def _called(self, function: Function, node: ast.expr) -> Function | None:
+        """The function or method of the linted files that a name or an attribute of ``self`` stands for."""
+        match node:
+            case ast.Name():
+                found = self.program.index.dotted(function.module, node)
+                return found[0] if len(found) == 1 and isinstance(found[0], Function) else None
+            case ast.Attribute(value=ast.Name(id=owner), attr=attr) if (
+                function.owner is not None and function.parameters
+            ):
+                return self.program.index.method(function.owner, attr) if owner == function.parameters[0].arg else None
+        return None
 
     def _used_otherwise(self, function: Function, name: str) -> bool:
         """Whether a parameter without annotation or default is used in a way that tensors are not."""
@@ -165,8 +211,11 @@ class Annotations:
         The first one of a module, which computes with it, may be taken apart as well.
         """
         first = name == function.first_argument
+        masks = compared_to_index(function)
         for node in walk_scope(function.body):
             match node:
+                case ast.Compare(left=left, comparators=[right]) if not first and _is_choice(masks.get(id(node), ())):
+                    used = [left, right]
                 case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right) if not first:
                     used = [left, right]
                 case ast.Assign(targets=[ast.Tuple()], value=value) if not first:
@@ -377,22 +426,44 @@ def _is_flag(function: Function, name: str) -> bool:
     Not the first one: what a module is given to compute with is a tensor.
     """
     first = name == function.first_argument
-    for node in walk_scope(function.body):
-        match node:
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                asked = [test]
-            case ast.BoolOp(values=asked):
-                pass
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                asked = [operand]
-            case ast.Match(subject=ast.Name(id=subject)) if subject == name:
-                return True
-            case _:
-                continue
-        # Its bare truth is asked of a list, a dict or a flag: that of a tensor fails if it has several elements.
-        if any(_is_name(each, name) if first else _asks(each, name) for each in asked):
+    nodes = list(walk_scope(function.body))
+    names = {name} if first else {name, *_answers(nodes, name)}
+    for node in nodes:
+        if isinstance(node, ast.Match) and _is_name(node.subject, name):
             return True
+        # Its bare truth is asked of a list, a dict or a flag: that of a tensor fails if it has several elements.
+        for each in _asked(node):
+            if any(_is_name(each, known) for known in names) or not first and _asks(each, name):
+                return True
+        match node:
+            case ast.Call(func=ast.Name(id="int" | "float"), args=[ast.Compare() as test]) if _asks(test, name):
+                return True
     return False
+
+
+def _answers(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
+    """The names that are given the answer of comparing a parameter with a constant."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=answer)], value=ast.Compare() as test) if _asks(test, name):
+                yield answer
+
+
+def _asked(node: ast.AST) -> list[ast.expr]:
+    """The expressions whose truth a node asks for."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            return [test]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+    return []
+
+
+def _is_choice(indexed: Sequence[ast.expr]) -> bool:
+    """Whether a comparison picks from attributes alone, as a setting picks a layer."""
+    return bool(indexed) and all(isinstance(holder, ast.Attribute) for holder in indexed)
 
 
 def _taken_in_pairs(target: ast.expr, iterable: ast.expr) -> Iterator[ast.expr]:

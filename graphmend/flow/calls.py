@@ -293,16 +293,25 @@ class Calls:
                 values[name] = join(value, UNKNOWN) if spread and parameter not in (node.vararg, node.kwarg) else value
                 if declared.kinds != Kind.UNKNOWN and not values[name].kinds:
                     values[name] = declared
-            if declared.kinds != Kind.UNKNOWN and values[name].kinds & Kind.UNKNOWN:
-                values[name] = join(declared, values[name].without(Kind.UNKNOWN))
-            if declared.kinds & ~Kind.UNKNOWN and values[name].inferred and not values[name].kinds & declared.kinds:
-                values[name] = declared  # what is declared is believed before what is made of an argument
-            if declared.only(Kind.TENSOR | Kind.NONE) and values[name].may(Kind.TENSOR):
-                if values[name].may(_STRUCTURED):
-                    values[name] = values[name].without(_STRUCTURED).guess()
-            if declared.only(_NUMBERS | Kind.NONE) and values[name].may(_NUMBERS) and values[name].may(Kind.TENSOR):
-                values[name] = values[name].guess()  # one of the values of a dictionary, say, and hardly a tensor
+            if declared.kinds != Kind.UNKNOWN:
+                values[name] = _as_declared(values[name], declared)
         return values
+
+
+def _as_declared(given: Value, declared: Value) -> Value:
+    """What an argument is, and what its parameter is declared to be: that is believed before what is inferred."""
+    if given.kinds & Kind.UNKNOWN:
+        given = join(declared, given.without(Kind.UNKNOWN))
+    if given.inferred and not given.kinds & declared.kinds:
+        return declared
+    if declared.only(Kind.TENSOR | Kind.NONE) and given.may(Kind.TENSOR):
+        if given.may(_STRUCTURED):
+            given = given.without(_STRUCTURED).guess()
+        if declared.dtype and not given.dtype:
+            given = replace(given, dtype=declared.dtype, inferred=True)
+    if declared.only(_NUMBERS | Kind.NONE) and given.may(_NUMBERS) and given.may(Kind.TENSOR):
+        return given.guess()  # one of the values of a dictionary, say, and hardly a tensor
+    return given
 
 
 def function_of(called: Target) -> Function | None:

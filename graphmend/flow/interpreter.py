@@ -7,7 +7,7 @@ changes. Calls go through the program, which knows the other functions.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -282,6 +282,13 @@ class Interpreter:
         """The value of an expression whose effects were accounted for before (a loop's iterable)."""
         return self.eval(node, dict(env))
 
+    def eval_unseen(self, node: ast.expr, env: Environment) -> Value:
+        """The value of an expression that tracing may not get to, of which nothing is recorded."""
+        recording, self.recording = self.recording, False
+        value = self.eval(node, dict(env))
+        self.recording = recording
+        return value
+
     def bind_pattern(self, pattern: ast.pattern, subject: Value, env: Environment) -> None:
         """Bind the names of a ``match`` pattern."""
         for node in walk(pattern):
@@ -365,12 +372,10 @@ class Interpreter:
         If tracing decides all operands but one (``mask is not None and is_compiling()``), it is that one.
         """
         rest: list[ast.expr] = []
-        recording, self.recording = self.recording, False  # tracing may not get to an operand
         for value in values:
             calls = any(isinstance(node, ast.Call) for node in walk(value))
-            if not calls or self.decided(self.eval(value, dict(env))) is not conjunction:
+            if not calls or self.decided(self.eval_unseen(value, env)) is not conjunction:
                 rest.append(value)
-        self.recording = recording
         if len(rest) == 1 and len(values) > 1:
             self.narrow(rest[0], sense, env)
             key, is_none = _none_test(rest[0])
@@ -657,14 +662,16 @@ class Interpreter:
             left = right
         if len(results) == 1:
             if results[0].kinds == Kind.UNKNOWN and id(node) in self.masks:
-                return MASK_GUESS
+                holders = (self.eval_unseen(holder, env) for holder in self.masks[id(node)])
+                if all(not holder.kinds or holder.may(Kind.TENSOR | Kind.UNKNOWN) for holder in holders):
+                    return MASK_GUESS
             return results[0]
         joined = join_all(results)
         return joined if not joined.may(Kind.TENSOR) else replace(joined, single=all(r.single for r in results))
 
     @cached_property
-    def masks(self) -> frozenset[int]:
-        """The comparisons that the function indexes with."""
+    def masks(self) -> Mapping[int, list[ast.expr]]:
+        """The comparisons that the function indexes with, and what it indexes."""
         return compared_to_index(self.function)
 
     def _formatted(self, node: ast.JoinedStr, env: Environment) -> Value:

@@ -67,7 +67,7 @@ class Library:
         if name in LAUNCHING:
             return launching_call(name, arguments, keywords, node, interpreter)
         if name in tables.tensors:
-            return replace(TENSOR, leaf=True)
+            return replace(TENSOR, leaf=True, dtype="bool" if name == "torch.BoolTensor" else "")
         if name in tables.selections:
             return self._select(arguments, node, interpreter)
         if tables.is_module_class(name):

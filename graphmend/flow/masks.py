@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from graphmend.model.module import Function
 from graphmend.model.scopes import walk_scope
@@ -11,26 +11,34 @@ from graphmend.model.scopes import walk_scope
 _COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-def compared_to_index(function: Function) -> frozenset[int]:
-    """The comparisons that a function indexes with, by identity: directly, through ``~``, ``&`` and ``|``, or by name.
+def compared_to_index(function: Function) -> Mapping[int, list[ast.expr]]:
+    """What a function indexes with a comparison: directly, through ``~``, ``&`` and ``|``, or by name.
 
-    Those with a string are not among them, nor those that pick from a list that is written out.
+    Not among them are comparisons with a string, those that pick from a list that is written out, and those by a name
+    whose own truth is asked for.
+
+    Returns:
+        what is indexed, by the identity of the comparison.
     """
-    found: set[int] = set()
-    names: set[str] = set()
-    for node in walk_scope(function.body):
+    found: dict[int, list[ast.expr]] = {}
+    holders: dict[str, list[ast.expr]] = {}
+    nodes = list(walk_scope(function.body))
+    for node in nodes:
         if isinstance(node, ast.Subscript) and not isinstance(node.value, (ast.List, ast.Tuple, ast.Dict)):
             for part in _parts(node.slice):
                 if isinstance(part, ast.Name):
-                    names.add(part.id)
+                    holders.setdefault(part.id, []).append(node.value)
                 elif _makes_mask(part):
-                    found.add(id(part))
-    if names:
-        for node in walk_scope(function.body):
+                    found.setdefault(id(part), []).append(node.value)
+    if holders:
+        decided = {name for node in nodes for name in _decided(node)}
+        for node in nodes:
             match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in names:
-                    found.update(id(part) for part in _parts(value) if _makes_mask(part))
-    return frozenset(found)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in holders and name not in decided:
+                    for part in _parts(value):
+                        if _makes_mask(part):
+                            found.setdefault(id(part), []).extend(holders[name])
+    return found
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
@@ -51,3 +59,17 @@ def _makes_mask(node: ast.expr) -> bool:
             texts = (isinstance(each, ast.Constant) and isinstance(each.value, str) for each in (left, right))
             return isinstance(operator, _COMPARING) and not any(texts)
     return False
+
+
+def _decided(node: ast.AST) -> Iterator[str]:
+    """The names whose own truth a node asks for."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            asked = [test]
+        case ast.BoolOp(values=asked):
+            pass
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            asked = [operand]
+        case _:
+            return
+    yield from (each.id for each in asked if isinstance(each, ast.Name))

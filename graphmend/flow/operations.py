@@ -124,8 +124,11 @@ def _dtype(
         classes = {_class_of(each) for value in asked for each in value.targets}
         known = len(classes) == 1 and all(value.only(Kind.CALLABLE) for value in asked)
         return classes.pop() if known else ""
-    if signature.name == "tensor" and signature.dtype == "any":
-        return _dtype_of_numbers(first)
+    if signature.name in ("tensor", "as_tensor", "asarray"):
+        return first.dtype if first.may(Kind.TENSOR) else _dtype_of_numbers(first)
+    if signature.name == "full":
+        filling = [*rest[:1], *(value for name, value in keywords if name == "fill_value")]
+        return _dtype_of_numbers(filling[0]) if filling else ""
     if signature.name == "where":
         chosen = [value.dtype for value in rest]
         return chosen[0] if len(chosen) == 2 and chosen[0] == chosen[1] else ""

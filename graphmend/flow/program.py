@@ -340,6 +340,12 @@ class Program:
             known = self._is_module[cls] = is_module_class(self.index, cls)
         return known
 
+    def forward(self, cls: ClassRef) -> Function | None:
+        """What runs where an instance of a class of the linted files is called."""
+        if not isinstance(cls, Class):
+            return None
+        return self.index.method(cls, "forward" if self.is_module(cls) else "__call__")
+
     def derived(self, make: Callable[[Program], Analysis], *, lasting: bool = True) -> Analysis:
         """What ``make`` computes from the settled program: computed once, and kept.
 

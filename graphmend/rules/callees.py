@@ -115,10 +115,19 @@ def _is_of_kind(match: CallMatch, program: Program, called: Target) -> bool:
 
 
 def _is_disabled(program: Program, called: Target) -> bool:
-    if isinstance(called, ExternalName):
-        return called.name == DISABLED
-    function = called.function if isinstance(called, Bound) else called
-    return isinstance(function, Function) and bool(decorator_names(program.index, function) & DISABLERS)
+    match called:
+        case ExternalName(name=name):
+            return name == DISABLED
+        case ObjectMethod(name="__call__", receiver=receiver):
+            forwards = (program.forward(cls) for cls in receiver.classes)
+            return any(forward is not None and _has_disabler(program, forward) for forward in forwards)
+        case Bound(function=function) | (Function() as function):
+            return _has_disabler(program, function)
+    return False
+
+
+def _has_disabler(program: Program, function: Function) -> bool:
+    return bool(decorator_names(program.index, function) & DISABLERS)
 
 
 def _makes(match: CallMatch, program: Program, called: Target) -> bool:
