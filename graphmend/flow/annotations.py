@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,8 @@ class Annotations:
         self._classes = program.classes.union(program.python.instances.values())
         self._known: dict[int, Value] = {}
         self._tensor_uses: dict[Function, set[str]] = {}
+        self._nodes: dict[Function, list[ast.AST]] = {}
+        self._masks: dict[Function, Mapping[int, list[ast.expr]]] = {}
 
     def declared(self, function: Function, parameter: ast.arg) -> Value:
         """What a parameter's annotation says; ``UNKNOWN`` if it says nothing."""
@@ -97,11 +99,11 @@ class Annotations:
         if function in self._tensor_uses:
             return self._tensor_uses[function]
         names = self._tensor_uses[function] = set()
-        masks = compared_to_index(function)
-        for node in walk_scope(function.body):
+        masks = self.masks(function)
+        for node in self.nodes(function):
             match node:
                 case ast.Compare(left=ast.Name(id=name)) if id(node) in masks:
-                    if not _is_choice(masks[id(node)]):
+                    if not is_choice(masks[id(node)]):
                         names.add(name)
                 case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=parts)) if any(map(is_cut, parts)):
                     names.add(name)
@@ -120,6 +122,20 @@ class Annotations:
                 if any(isinstance(d, External) and self._takes_tensor_first(d.name) for d in dotted):
                     names.add(node.args[0].id)
         return names
+
+    def nodes(self, function: Function) -> list[ast.AST]:
+        """The nodes of a function's own scope."""
+        known = self._nodes.get(function)
+        if known is None:
+            known = self._nodes[function] = list(walk_scope(function.body))
+        return known
+
+    def masks(self, function: Function) -> Mapping[int, list[ast.expr]]:
+        """What a function indexes with a comparison, by the identity of the comparison."""
+        known = self._masks.get(function)
+        if known is None:
+            known = self._masks[function] = compared_to_index(function)
+        return known
 
     def _takes_tensor_first(self, name: str) -> bool:
         """Whether a dotted name is an operation of torch whose first argument is a tensor, no size and no number."""
@@ -143,7 +159,7 @@ class Annotations:
         One that is only handed on is a tensor if it is used as one there; but the first one, which a module computes
         with, is one anyway.
         """
-        if self._used_otherwise(function, name) or _is_flag(function, name):
+        if self._used_otherwise(function, name) or _is_flag(self.nodes(function), function, name):
             return True
         if hops > _HOPS or name == function.first_argument:
             return False
@@ -152,12 +168,12 @@ class Annotations:
             return False
         if any(self._used_as_plain(called, there, hops + 1) for called, there in handed):
             return True
-        reads = sum(isinstance(node, ast.Name) and node.id == name for node in walk_scope(function.body))
+        reads = sum(isinstance(node, ast.Name) and node.id == name for node in self.nodes(function))
         return bool(handed) and reads == len(handed)
 
     def _handed(self, function: Function, name: str) -> Iterator[tuple[Function, str]]:
         """The functions that are given a parameter as it is, with what they call it."""
-        for node in walk_scope(function.body):
+        for node in self.nodes(function):
             if isinstance(node, ast.Call):
                 called = self._called(function, node.func)
                 if called is not None and not any(isinstance(each, ast.Starred) for each in node.args):
@@ -187,7 +203,7 @@ class Annotations:
         """Whether a parameter without annotation or default is used in a way that tensors are not."""
         if is_called_a_number(name) or self._used_as_number(function, name):
             return True
-        for node in walk_scope(function.body):
+        for node in self.nodes(function):
             match node:
                 case ast.Call(func=ast.Name(id=called)) if called == name:
                     return True
@@ -199,7 +215,7 @@ class Annotations:
                     return True
                 case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[holder]):
                     # A key and what it is looked up in; the first argument of a module is what it computes with.
-                    if _is_name(holder, name) and _is_indexed_by(function, name, left):
+                    if _is_name(holder, name) and _is_indexed_by(self.nodes(function), name, left):
                         return True
                     if name != function.first_argument and any(_is_name(each, name) for each in (left, holder)):
                         return not (isinstance(left, ast.Constant) and isinstance(left.value, (int, float)))
@@ -211,10 +227,10 @@ class Annotations:
         The first one of a module, which computes with it, may be taken apart as well.
         """
         first = name == function.first_argument
-        masks = compared_to_index(function)
-        for node in walk_scope(function.body):
+        masks = self.masks(function)
+        for node in self.nodes(function):
             match node:
-                case ast.Compare(left=left, comparators=[right]) if not first and _is_choice(masks.get(id(node), ())):
+                case ast.Compare(left=left, comparators=[right]) if not first and is_choice(masks.get(id(node), ())):
                     used = [left, right]
                 case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right) if not first:
                     used = [left, right]
@@ -222,6 +238,8 @@ class Annotations:
                     used = [value]
                 case ast.For(target=target, iter=iterable) | ast.comprehension(target=target, iter=iterable):
                     used = [] if first else list(_taken_in_pairs(target, iterable))
+                case ast.Subscript(value=ast.Attribute(), slice=index) if not first:
+                    used = [index]  # of a layer, a setting
                 case ast.Slice(lower=lower, upper=upper, step=step):
                     used = [each for each in (lower, upper, step) if each is not None]
                 case ast.Call():
@@ -411,22 +429,21 @@ def _replaced(test: ast.expr, body: ast.expr, orelse: ast.expr) -> tuple[str, as
     return (name if _is_name(kept, name) else ""), given
 
 
-def _is_indexed_by(function: Function, name: str, key: ast.expr) -> bool:
+def _is_indexed_by(nodes: Iterable[ast.AST], name: str, key: ast.expr) -> bool:
     """Whether a parameter is indexed by the very thing that is looked for in it, as a mapping is."""
     wanted = ast.dump(key)
     return any(
         isinstance(node, ast.Subscript) and _is_name(node.value, name) and ast.dump(node.slice) == wanted
-        for node in walk_scope(function.body)
+        for node in nodes
     )
 
 
-def _is_flag(function: Function, name: str) -> bool:
-    """Whether a parameter's own truth is asked for, or it is compared with a constant, as that of a setting is.
+def _is_flag(nodes: Sequence[ast.AST], function: Function, name: str) -> bool:
+    """Whether a parameter's own truth is asked for, or it decides a condition by being compared, as a setting does.
 
     Not the first one: what a module is given to compute with is a tensor.
     """
     first = name == function.first_argument
-    nodes = list(walk_scope(function.body))
     names = {name} if first else {name, *_answers(nodes, name)}
     for node in nodes:
         if isinstance(node, ast.Match) and _is_name(node.subject, name):
@@ -442,7 +459,7 @@ def _is_flag(function: Function, name: str) -> bool:
 
 
 def _answers(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
-    """The names that are given the answer of comparing a parameter with a constant."""
+    """The names that are given the answer of comparing a parameter."""
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Name(id=answer)], value=ast.Compare() as test) if _asks(test, name):
@@ -461,7 +478,7 @@ def _asked(node: ast.AST) -> list[ast.expr]:
     return []
 
 
-def _is_choice(indexed: Sequence[ast.expr]) -> bool:
+def is_choice(indexed: Sequence[ast.expr]) -> bool:
     """Whether a comparison picks from attributes alone, as a setting picks a layer."""
     return bool(indexed) and all(isinstance(holder, ast.Attribute) for holder in indexed)
 
@@ -497,12 +514,12 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _asks(test: ast.expr, name: str) -> bool:
+    """Whether a condition asks for a name's own truth, or compares the name, or a sum with it, with something else."""
     match test:
         case ast.Name(id=asked):
             return asked == name
-        case ast.Compare(left=ast.Name(id=asked), ops=[op], comparators=[ast.Constant() | ast.UnaryOp()]):
-            return asked == name and not isinstance(op, (ast.Is, ast.IsNot))
-        case ast.Compare(left=ast.Name(id=asked), ops=[op], comparators=[ast.Attribute(value=ast.Name(id=owner))]):
-            # A member of an enumeration.
-            return asked == name and owner[:1].isupper() and not isinstance(op, (ast.Is, ast.IsNot))
+        case ast.Compare(left=left, ops=operators, comparators=comparators):
+            if any(isinstance(operator, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for operator in operators):
+                return False
+            return any(_is_name(part, name) for side in (left, *comparators) for part in _operands(side))
     return False

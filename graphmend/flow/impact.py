@@ -13,10 +13,11 @@ from graphmend.model.scopes import COMPREHENSIONS, Comprehension, walk_scope
 from graphmend.model.tree import children, walk
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_RANGE = frozenset({ExternalName("builtins.range")})
 _ASKING = ("builtins.", "logging.", "warnings.")
 """Libraries whose functions put no operation on a tensor into the graph, whatever they are given."""
-_LAZY = frozenset(f"builtins.{name}" for name in ("enumerate", "filter", "map", "reversed", "zip"))
-"""Functions whose result Dynamo cannot hand to a comprehension that it leaves to Python."""
+_LAZY = frozenset({"builtins.enumerate", "items", "keys", "values"})
+"""Functions and methods whose result Dynamo cannot hand to a comprehension that it leaves to Python."""
 
 
 def parents_of(function: Function) -> dict[int, ast.AST]:
@@ -73,6 +74,8 @@ def _is_given_up(node: ast.AST, parents: Mapping[int, ast.AST], facts: Facts) ->
             return asked.depends_on_data and not asked.may(Kind.NUMPY) and not _is_decided(node, parents)
         case ast.Call(args=[ast.GeneratorExp()]):
             return True
+        case ast.Call(func=function, args=arguments) if facts.value(function).targets == _RANGE:
+            return any(facts.value(each).may(Kind.DRAWN) for each in arguments)
         case ast.Compare(ops=operators, comparators=comparators):
             asks = (
                 right for operator, right in zip(operators, comparators) if isinstance(operator, (ast.In, ast.NotIn))
@@ -106,8 +109,10 @@ def _is_lazy(comprehension: Comprehension, facts: Facts) -> bool:
     first = comprehension.generators[0].iter
     if isinstance(comprehension, ast.GeneratorExp):
         return True
-    names = facts.value(first.func).targets if isinstance(first, ast.Call) else ()
-    return any(isinstance(target, ExternalName) and target.name in _LAZY for target in names)
+    if facts.value(first).is_keyed:
+        return True
+    targets = facts.value(first.func).targets if isinstance(first, ast.Call) else ()
+    return any(isinstance(target, (ExternalName, ObjectMethod)) and target.name in _LAZY for target in targets)
 
 
 def _is_before_work(breaking: ast.Expr, body: list[ast.stmt], facts: Facts) -> bool:

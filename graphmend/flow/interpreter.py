@@ -7,16 +7,14 @@ changes. Calls go through the program, which knows the other functions.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from graphmend.flow.annotations import is_cut
+from graphmend.flow.annotations import is_choice, is_cut
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
 from graphmend.flow.environment import Environment, forget, merge, path_of
-from graphmend.flow.masks import compared_to_index
 from graphmend.flow.operators import arithmetic, compared
 from graphmend.flow.values import (
     ABSENT,
@@ -403,8 +401,8 @@ class Interpreter:
                 env[key] = replace(value, kinds=Kind.TENSOR, inferred=False, items=None, element=None, constant=MISSING)
         else:
             env[key] = value.without(keep)
-            if env[key].kinds == Kind.NOTHING:
-                # No call that is seen gives it: what the code does with it tells what others may give.
+            if env[key].kinds in (Kind.NOTHING, Kind.UNKNOWN):
+                # No call that is seen gives anything known: what the code does with it tells what others may give.
                 env[key] = TENSOR_GUESS if key in self.tensors() else UNKNOWN
 
     def tensors(self) -> AbstractSet[str]:
@@ -661,18 +659,18 @@ class Interpreter:
                 self.asked(results[-1])
             left = right
         if len(results) == 1:
-            if results[0].kinds == Kind.UNKNOWN and id(node) in self.masks:
-                holders = (self.eval_unseen(holder, env) for holder in self.masks[id(node)])
+            indexed = (
+                self.program.annotations.masks(self.function).get(id(node), ())
+                if results[0].kinds == Kind.UNKNOWN
+                else ()
+            )
+            if indexed and not is_choice(indexed):
+                holders = (self.eval_unseen(holder, env) for holder in indexed)
                 if all(not holder.kinds or holder.may(Kind.TENSOR | Kind.UNKNOWN) for holder in holders):
                     return MASK_GUESS
             return results[0]
         joined = join_all(results)
         return joined if not joined.may(Kind.TENSOR) else replace(joined, single=all(r.single for r in results))
-
-    @cached_property
-    def masks(self) -> Mapping[int, list[ast.expr]]:
-        """The comparisons that the function indexes with, and what it indexes."""
-        return compared_to_index(self.function)
 
     def _formatted(self, node: ast.JoinedStr, env: Environment) -> Value:
         for part in node.values:

@@ -23,6 +23,7 @@ Keywords = Sequence[tuple["str | None", Value]]
 
 _NUMBERS = Kind.STATIC | Kind.SIZE | Kind.SCALAR
 _CLASSES = {
+    **{f"builtins.{name}": name for name in ("bool", "int", "float")},
     "torch.bool": "bool",
     **dict.fromkeys(["torch.long", "torch.int", "torch.short", "torch.uint8"], "int"),
     **dict.fromkeys([f"torch.int{bits}" for bits in (8, 16, 32, 64)], "int"),

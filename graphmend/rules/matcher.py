@@ -392,6 +392,8 @@ def _owner_holds(facts: Facts, owner: ast.expr, wanted: Sequence[str], without: 
 def _asked_holds(facts: Facts, question: Question, asked: ast.expr, wanted: Sequence[str]) -> Confidence | None:
     """How certain it is that a value whose truth is asked for is what a rule asks for."""
     certainty = holds(facts, asked, wanted)
+    if question.element is not None and isinstance(facts.value(question.element).constant, str):
+        return None  # a tensor holds no strings
     if certainty is None or asked is not question.element:
         return certainty
     holder = facts.value(question.asked[-1])

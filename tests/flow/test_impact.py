@@ -11,6 +11,7 @@ from graphmend.engine import Request, run
 
 HEAD = """\
 import logging
+import random
 import threading
 
 import torch
@@ -115,6 +116,31 @@ PROGRAMS = {
             y = y / 10
             if y.sum() < 1:
                 break
+        return y.sin()
+""",
+        "skips-frame",
+    ),
+    "a comprehension of two": (
+        """\
+        y = torch.relu(x)
+        counts = [int(a.sum()) for a, _ in zip(y, x)]
+        return y.sin() + counts[0]
+""",
+        "splits-graph",
+    ),
+    "a comprehension over a dict": (
+        """\
+        y = {'a': torch.relu(x)}
+        counts = [int(each.sum()) for each in y.values()]
+        return y['a'].sin() + counts[0]
+""",
+        "skips-frame",
+    ),
+    "a range up to a drawn number": (
+        """\
+        y = torch.relu(x)
+        for _ in range(random.randint(1, 2)):
+            y = y + 1
         return y.sin()
 """,
         "skips-frame",
