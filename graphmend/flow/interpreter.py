@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -403,12 +402,13 @@ class Interpreter:
             env[key] = value.without(keep)
             if env[key].kinds in (Kind.NOTHING, Kind.UNKNOWN):
                 # No call that is seen gives anything known: what the code does with it tells what others may give.
-                env[key] = TENSOR_GUESS if key in self.tensors() else UNKNOWN
+                env[key] = TENSOR_GUESS if self.is_used_as_tensor(key) else UNKNOWN
 
-    def tensors(self) -> AbstractSet[str]:
-        """The parameters that are used as tensors."""
-        uses = self.program.annotations.used_as_tensor(self.function)
-        return {parameter.arg for parameter in self.function.parameters if parameter.arg in uses}
+    def is_used_as_tensor(self, name: str) -> bool:
+        """Whether a name is that of a parameter which is used as a tensor."""
+        if all(parameter.arg != name or parameter.annotation is not None for parameter in self.function.parameters):
+            return False
+        return name in self.program.annotations.used_as_tensor(self.function)
 
     def narrow_instance(self, subject: ast.expr, types: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of ``isinstance(subject, types)``."""
