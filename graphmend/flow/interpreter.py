@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from graphmend.flow.annotations import is_choice, is_cut
 from graphmend.flow.cfg import Block, Case, Catch, Enter, Graph, Item, Iterate, Test, build
 from graphmend.flow.environment import Environment, forget, merge, path_of
 from graphmend.flow.operators import arithmetic, compared
+from graphmend.flow.uses import is_choice, is_cut
 from graphmend.flow.values import (
     ABSENT,
     DRAWN,
@@ -408,7 +408,7 @@ class Interpreter:
         """Whether a name is that of a parameter which is used as a tensor."""
         if all(parameter.arg != name or parameter.annotation is not None for parameter in self.function.parameters):
             return False
-        return name in self.program.annotations.used_as_tensor(self.function)
+        return name in self.program.uses.as_tensor(self.function)
 
     def narrow_instance(self, subject: ast.expr, types: ast.expr, sense: bool, env: Environment) -> None:
         """Refine the environment by the outcome of ``isinstance(subject, types)``."""
@@ -660,9 +660,7 @@ class Interpreter:
             left = right
         if len(results) == 1:
             indexed = (
-                self.program.annotations.masks(self.function).get(id(node), ())
-                if results[0].kinds == Kind.UNKNOWN
-                else ()
+                self.program.uses.masks(self.function).get(id(node), ()) if results[0].kinds == Kind.UNKNOWN else ()
             )
             if indexed and not is_choice(indexed):
                 holders = (self.eval_unseen(holder, env) for holder in indexed)

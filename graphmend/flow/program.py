@@ -24,6 +24,7 @@ from graphmend.flow.launchers import Launchers
 from graphmend.flow.launches import Launch, Launches, launching_paths
 from graphmend.flow.library import Library
 from graphmend.flow.state import State
+from graphmend.flow.uses import Uses
 from graphmend.flow.values import (
     ABSENT,
     NOTHING,
@@ -100,6 +101,7 @@ class Program:
         self.torch = torch()
         self.python = python()
         self.annotations = Annotations(self)
+        self.uses = Uses(self)
         self.bindings = Bindings(self)
         self.calls = Calls(self)
         self.heap = Heap(self)
