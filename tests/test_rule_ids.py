@@ -18,11 +18,9 @@ RULES = [rule for path in builtin_paths() for rule in load_pack(path).rules]
 def registry() -> dict[str, object]:
     """The registry, which is read without importing torch."""
     found = importlib.util.find_spec("torch")
-    if found is None or found.origin is None:
-        pytest.skip("torch is not installed")
-    path = Path(found.origin).parent / "_dynamo" / "graph_break_registry.json"
+    path = Path(found.origin if found and found.origin else "").parent / "_dynamo" / "graph_break_registry.json"
     if not path.exists():
-        pytest.skip("this torch has no registry")
+        pytest.skip("no torch with a registry of graph breaks is installed")
     entries: dict[str, object] = json.loads(path.read_text("utf-8"))
     return entries
 

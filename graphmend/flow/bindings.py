@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -275,10 +276,28 @@ def _passes_results(wrapper: Function) -> bool:
     }
     stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
-    return bool(returned) and all(
-        value in calls or (isinstance(value, ast.Name) and value.id in names and stored.count(value.id) == 1)
-        for value in returned
+    return (
+        bool(returned)
+        and _always_returns(wrapper.body)
+        and all(
+            value in calls or (isinstance(value, ast.Name) and value.id in names and stored.count(value.id) == 1)
+            for value in returned
+        )
     )
+
+
+def _always_returns(body: Sequence[ast.stmt]) -> bool:
+    """Whether the last of some statements, by its form, never lets the function go on behind it."""
+    match body[-1]:
+        case ast.Return() | ast.Raise():
+            return True
+        case ast.With(body=inner):
+            return _always_returns(inner)
+        case ast.If(body=inner, orelse=[_, *_] as other):
+            return _always_returns(inner) and _always_returns(other)
+        case ast.Try(body=inner, handlers=handlers, orelse=[]):
+            return _always_returns(inner) and all(_always_returns(handler.body) for handler in handlers)
+    return False
 
 
 def _is_call_of_decorated(wrapper: Function, node: ast.AST) -> bool:

@@ -33,6 +33,7 @@ from graphmend.flow.values import (
     join_all,
     ordered,
     settled,
+    shallow,
 )
 from graphmend.model.index import External
 from graphmend.model.module import Class, Function, Module
@@ -264,7 +265,7 @@ class Heap:
             if isinstance(cls, Class):
                 key = (cls, name)
                 before = self.attributes.get(key, NOTHING)
-                after = join(before, settled(value))
+                after = join(before, shallow(settled(value)))
                 if after != before:
                     self.attributes[key] = after
                     for inheritor in self._inheritors.get(key, ()):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from graphmend.flow.program import Program
 
 _ROUNDS = 40
+_INDEXED = Kind.TENSOR | Kind.CONTAINER | Kind.SIZE | Kind.NONE
 _NAMED_TUPLE = "typing.NamedTuple"
 _ADDING = frozenset({"append", "add", "appendleft", "insert", "setdefault"})
 _GROWING = _ADDING | {"extend", "update"}
@@ -99,7 +100,7 @@ class Interpreter:
     def run(self, graph: Graph) -> Value:
         """The join of everything the function may return."""
         states: list[Environment | None] = [None] * len(graph.blocks)
-        states[graph.entry.number] = dict(self.parameters)
+        states[graph.entry.number] = {name: self.kept(name, value) for name, value in self.parameters.items()}
         pending = {graph.entry.number}
         rounds = [0] * len(graph.blocks)
         record = self.facts is not None
@@ -302,7 +303,7 @@ class Interpreter:
             case ast.Name(id=name):
                 if name in self.dotted:
                     forget(name, env)
-                env[name] = value
+                value = env[name] = self.kept(name, value)
                 if self.recording and self.facts is not None:
                     self.facts.values[id(node)] = value
             case ast.Attribute(value=owner, attr=attr):
@@ -314,7 +315,7 @@ class Interpreter:
                 if key:
                     forget(key, env)
                     self.dotted.add(key.partition(".")[0])
-                    env[key] = value
+                    env[key] = value if value.fields is None else replace(value, fields=None)
             case ast.Subscript(value=owner, slice=index):
                 holder = self.eval(owner, env)
                 place = self.index(index, env)
@@ -325,6 +326,12 @@ class Interpreter:
                 self.unpack(elements, value, env)
             case ast.Starred(value=inner):
                 self.assign(inner, container(element(value)), env)
+
+    def kept(self, name: str, value: Value) -> Value:
+        """What is known of a value under a name: of a dict that something else may change, not what each key holds."""
+        if value.fields is None or name not in self.program.uses.escaping(self.function):
+            return value
+        return replace(value, fields=None)
 
     def unpack(self, elements: Sequence[ast.expr], value: Value, env: Environment) -> None:
         """Bind the names of a tuple target."""
@@ -495,7 +502,7 @@ class Interpreter:
         results: list[Value] = []
         if holder.may(Kind.TENSOR):
             found = Value(Kind.TENSOR, inferred=holder.inferred, dtype=holder.dtype)
-            if is_of_array(node):
+            if is_of_array(node) and holder.only(_INDEXED):
                 return found
             results.append(found)
         elif holder.kinds & ~Kind.NONE == Kind.UNKNOWN and is_of_array(node):

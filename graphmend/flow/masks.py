@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from graphmend.model.module import Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import asked
 
 _COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
@@ -31,7 +32,7 @@ def compared_to_index(function: Function) -> Mapping[int, list[ast.expr]]:
                 elif _makes_mask(part):
                     found.setdefault(id(part), []).append(node.value)
     if holders:
-        decided = {name for node in nodes for name in _decided(node)}
+        decided = {each.id for node in nodes for each in asked(node) if isinstance(each, ast.Name)}
         for node in nodes:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in holders and name not in decided:
@@ -59,17 +60,3 @@ def _makes_mask(node: ast.expr) -> bool:
             texts = (isinstance(each, ast.Constant) and isinstance(each.value, str) for each in (left, right))
             return isinstance(operator, _COMPARING) and not any(texts)
     return False
-
-
-def _decided(node: ast.AST) -> Iterator[str]:
-    """The names whose own truth a node asks for."""
-    match node:
-        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
-            asked = [test]
-        case ast.BoolOp(values=asked):
-            pass
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            asked = [operand]
-        case _:
-            return
-    yield from (each.id for each in asked if isinstance(each, ast.Name))

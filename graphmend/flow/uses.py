@@ -11,6 +11,7 @@ from graphmend.flow.wording import is_called_a_number
 from graphmend.model.index import External
 from graphmend.model.module import Function
 from graphmend.model.scopes import walk_scope
+from graphmend.model.tree import asked, children, walk
 from graphmend.signatures import torch
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Uses:
         self._tensor_uses: dict[Function, set[str]] = {}
         self._nodes: dict[Function, list[ast.AST]] = {}
         self._masks: dict[Function, Mapping[int, list[ast.expr]]] = {}
+        self._escaping: dict[Function, frozenset[str]] = {}
 
     def as_tensor(self, function: Function) -> set[str]:
         """The names that a function uses in a way that only tensors are used."""
@@ -203,6 +205,13 @@ class Uses:
             known = self._masks[function] = compared_to_index(function)
         return known
 
+    def escaping(self, function: Function) -> frozenset[str]:
+        """The names whose object something else may get hold of, and change: all that are not only looked into."""
+        known = self._escaping.get(function)
+        if known is None:
+            known = self._escaping[function] = frozenset(_escaping(function))
+        return known
+
     def nodes(self, function: Function) -> list[ast.AST]:
         """The nodes of a function's own scope."""
         known = self._nodes.get(function)
@@ -251,7 +260,7 @@ def _is_flag(nodes: Sequence[ast.AST], function: Function, name: str) -> bool:
         if isinstance(node, ast.Match) and _is_name(node.subject, name):
             return True
         # Its bare truth is asked of a list, a dict or a flag: that of a tensor fails if it has several elements.
-        for each in _asked(node):
+        for each in asked(node):
             if any(_is_name(each, known) for known in names) or not first and _asks(each, name):
                 return True
         match node:
@@ -268,16 +277,20 @@ def _answers(nodes: Iterable[ast.AST], name: str) -> Iterator[str]:
                 yield answer
 
 
-def _asked(node: ast.AST) -> list[ast.expr]:
-    """The expressions whose truth a node asks for."""
-    match node:
-        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-            return [test]
-        case ast.BoolOp(values=values):
-            return values
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return [operand]
-    return []
+def _escaping(function: Function) -> Iterator[str]:
+    own = {id(node) for node in walk_scope(function.body)}
+    inside = {
+        id(child)
+        for node in walk(function.node)
+        if isinstance(node, (ast.Subscript, ast.Attribute, ast.Return))
+        or isinstance(node, ast.keyword)
+        and node.arg is None
+        for child in children(node)
+        if id(child) in own and child is node.value
+    }
+    for node in walk(function.node):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in inside:
+            yield node.id
 
 
 def is_choice(indexed: Sequence[ast.expr]) -> bool:

@@ -311,10 +311,9 @@ def shallow(value: Value, depth: int = _DEPTH) -> Value:
         return replace(value, items=None, element=UNKNOWN, fields=None)
     element = shallow(value.element, depth - 1) if value.element else None
     items = tuple(shallow(item, depth - 1) for item in value.items) if value.items is not None else None
-    fields = tuple((key, shallow(each, depth - 1)) for key, each in value.fields) if value.fields is not None else None
-    if element == value.element and items == value.items and fields == value.fields:
+    if element == value.element and items == value.items and value.fields is None:
         return value
-    return replace(value, items=items, element=element, fields=fields)
+    return replace(value, items=items, element=element, fields=None)  # what else holds a dict may change it
 
 
 def join(a: Value, b: Value) -> Value:

@@ -37,6 +37,18 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def asked(node: ast.AST) -> list[ast.expr]:
+    """The expressions whose own truth a node asks for, those of its children left out."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
+            return [test]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+    return []
+
+
 def walk(root: ast.AST) -> Iterator[ast.AST]:
     """A node and all nodes below it, a parent before its children."""
     todo = [root]
